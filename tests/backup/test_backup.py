@@ -22,6 +22,7 @@ from frazil.errors import (
     InvalidSetting,
     Malformed,
     Overloaded,
+    Unavailable,
     Unknown,
 )
 from frazil.lake.catalog.catalog import open_catalog
@@ -97,6 +98,36 @@ def test_a_restored_folder_is_whole_and_independent(original: Path, tmp_path: Pa
     journals = {path for path in contents(original) if path.startswith("lake/catalog.db-")}
     assert {p: s for p, s in contents(original).items() if p not in journals} == before
     assert contents(tmp_path / "backup") == saved
+
+
+def test_a_restored_folder_is_backed_up_like_any_other(original: Path, tmp_path: Path) -> None:
+    """Before its first start, when the catalog names the original's files, and after."""
+    back_up(original, tmp_path / "first")
+    restore_backup(tmp_path / "first", tmp_path / "restored")
+    back_up(tmp_path / "restored", tmp_path / "second")
+    assert rows_in(tmp_path / "restored") == expected(COMMITS)
+    back_up(tmp_path / "restored", tmp_path / "third")
+    for name in ("second", "third"):
+        restore_backup(tmp_path / name, tmp_path / f"from {name}")
+    shutil.rmtree(tmp_path / "restored")
+    for name in ("second", "third"):
+        assert rows_in(tmp_path / f"from {name}") == expected(COMMITS)
+
+
+def test_a_file_that_cannot_be_read_is_an_error(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: FileCopier, path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(FileCopier, "copy", fail)
+    message = "Permission denied.*run this as the user of the node"
+    refused(Unavailable, message, original, tmp_path / "backup")
+    monkeypatch.undo()
+    back_up(original, tmp_path / "backup")
+    monkeypatch.setattr(FileCopier, "copy", fail)
+    with pytest.raises(Unavailable, match=message):
+        restore_backup(tmp_path / "backup", tmp_path / "restored")
 
 
 def test_a_backup_is_taken_while_the_folder_is_used(tmp_path: Path) -> None:

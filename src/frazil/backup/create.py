@@ -14,7 +14,8 @@ Everything is written below `<target>.incomplete`, synced, and renamed at the en
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from frazil.backup.manifest import (
     write_manifest,
 )
 from frazil.disk import FileCopier, RealDisk, free_bytes, is_full
-from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, Unknown
+from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, Unavailable, Unknown
 from frazil.lake import CATALOG_PATH, CopiedTable, LakeCopy, check_embedded
 from frazil.log import LOCK_NAME, CopiedPartition, LogCopy
 from frazil.model import Clock, MiB, Rand
@@ -65,29 +66,46 @@ def create_backup(
     """Back up a data folder. Returns once the backup survives a power cut.
 
     Raises `Malformed` if the target exists or is inside the folder, `Overloaded` if there is not
-    enough space, `Corrupt` if the folder is damaged. Nothing is left behind then.
+    enough space, `Corrupt` if the folder is damaged, `Unavailable` if a file cannot be read or
+    written. Nothing is left behind then.
     """
     check_embedded(lake)
     if not (folder / "log").is_dir() and not (folder / CATALOG_PATH).is_file():
         raise Unknown(f"{folder} is not a data folder of Frazil: it contains no log")
     _check_target(folder, target)
-    with ExitStack() as undo:
+    with storage_errors(target), ExitStack() as undo:
+        left_out = {*DERIVED, WAREHOUSE} if is_one_disk(folder, target) else DERIVED
+        require_space(sum(size for _, size in RealDisk(folder).files(left_out)), target)
         parent = RealDisk(target.absolute().parent)
         scratch = f"{target.name}{INCOMPLETE}"
-        _check_space(folder, parent.root)
         undo.callback(parent.remove_tree, scratch)
-        try:
-            created = _capture(folder, target, parent.root / scratch, clock, rand)
-            parent.rename(scratch, target.name)
-        except OSError as error:
-            if not is_full(error):
-                raise
+        created = _capture(folder, target, parent.root / scratch, clock, rand)
+        parent.rename(scratch, target.name)
+        parent.sync_directory("")
+        undo.pop_all()
+    return created
+
+
+@contextmanager
+def storage_errors(target: Path) -> Iterator[None]:
+    """Turn errors of the file system into errors that say what to do."""
+    try:
+        yield
+    except PermissionError as error:
+        raise Unavailable(f"{error}; run this as the user of the node") from error
+    except OSError as error:
+        if is_full(error):
             raise Overloaded(
                 f"the disk of {target} is full; free some space, or choose another disk"
             ) from error
-        undo.pop_all()
-    parent.sync_directory("")
-    return created
+        raise Unavailable(f"a file cannot be read or written: {error}") from error
+
+
+def is_one_disk(folder: Path, target: Path) -> bool:
+    """Return whether files of a folder may be linked to a target, which need not exist."""
+    above = (target.absolute(), *target.absolute().parents)
+    existing = next(path for path in above if path.exists())
+    return folder.stat().st_dev == existing.stat().st_dev
 
 
 def _check_target(folder: Path, target: Path) -> None:
@@ -101,13 +119,6 @@ def _check_target(folder: Path, target: Path) -> None:
         )
     if target.resolve().is_relative_to(folder.resolve()):
         raise Malformed(f"{target} is inside the data folder {folder}; choose a folder outside")
-
-
-def _check_space(folder: Path, parent: Path) -> None:
-    """Check that the backup fits. Files that can be linked need no space."""
-    is_one_disk = folder.stat().st_dev == parent.stat().st_dev
-    left_out = {*DERIVED, WAREHOUSE} if is_one_disk else DERIVED
-    require_space(sum(size for _, size in RealDisk(folder).files(left_out)), parent)
 
 
 def require_space(needed: int, folder: Path) -> None:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from frazil.backup.create import WAREHOUSE, require_space
+from frazil.backup.create import WAREHOUSE, is_one_disk, require_space, storage_errors
 from frazil.backup.manifest import DATA, BackupFile, BackupManifest, read_manifest
-from frazil.disk import FileCopier, RealDisk, is_full, sha256_of
-from frazil.errors import Corrupt, Malformed, Overloaded
+from frazil.disk import FileCopier, RealDisk, sha256_of
+from frazil.errors import Corrupt, Malformed
 
 SCRATCH = ".restoring"
 IGNORED = frozenset({"lost+found"})
@@ -30,38 +30,43 @@ def verify_backup(backup: Path) -> BackupManifest:
 
     Raises `Corrupt`, which names the file.
     """
-    manifest, disk = _open(backup)
-    for path, file in manifest.files.items():
-        if file.sha256 is not None:
-            _check_sum(disk, path, file, sha256_of(disk, path))
-    return manifest
+    with storage_errors(backup):
+        manifest, disk = _open(backup)
+        for path, file in manifest.files.items():
+            if file.sha256 is not None:
+                _check_sum(disk, path, file, sha256_of(disk, path))
+        return manifest
 
 
 def restore_backup(backup: Path, folder: Path) -> BackupManifest:
     """Restore a backup to a new data folder. Returns once it survives a power cut.
 
     Raises `Malformed` if the folder is not empty, `Overloaded` if there is not enough space,
-    `Corrupt` if the backup is damaged. Nothing is left behind then.
+    `Corrupt` if the backup is damaged, `Unavailable` if a file cannot be read or written. Nothing
+    is left behind then.
     """
+    with storage_errors(folder):
+        return _restore(backup, folder)
+
+
+def _restore(backup: Path, folder: Path) -> BackupManifest:
     manifest, source = _open(backup)
     if folder.exists() and not folder.is_dir():
         raise Malformed(f"{folder} is not a folder; name a new or an empty one")
     if folder.exists() and {path.name for path in folder.iterdir()} - IGNORED:
         raise Malformed(f"{folder} is not empty; name a new or an empty folder")
-    _check_space(manifest, source.root, folder)
+    needed = sum(
+        file.size_bytes
+        for path, file in manifest.files.items()
+        if not path.startswith(LINKED) or not is_one_disk(backup, folder)
+    )
+    require_space(needed, folder)
     with ExitStack() as undo:
         if not folder.exists():
             undo.callback(RealDisk(folder.absolute().parent).remove_tree, folder.name)
         target = RealDisk(folder)
         undo.callback(target.remove_tree, SCRATCH)
-        try:
-            _copy_all(manifest, source, RealDisk(folder / SCRATCH))
-        except OSError as error:
-            if not is_full(error):
-                raise
-            raise Overloaded(
-                f"the disk of {folder} is full; free some space, or choose another disk"
-            ) from error
+        _copy_all(manifest, source, RealDisk(folder / SCRATCH))
         undo.pop_all()
     _move_in_place(target)
     return manifest
@@ -99,18 +104,6 @@ def _damaged(disk: RealDisk, path: str, expected: str, found: str) -> Corrupt:
     )
 
 
-def _check_space(manifest: BackupManifest, source: Path, folder: Path) -> None:
-    above = (folder.absolute(), *folder.absolute().parents)
-    existing = next(path for path in above if path.exists())
-    is_one_disk = source.stat().st_dev == existing.stat().st_dev
-    needed = sum(
-        file.size_bytes
-        for path, file in manifest.files.items()
-        if not (is_one_disk and path.startswith(LINKED))
-    )
-    require_space(needed, folder)
-
-
 def _copy_all(manifest: BackupManifest, source: RealDisk, target: RealDisk) -> None:
     copier = FileCopier(source, target)
     for path, file in manifest.files.items():
@@ -122,7 +115,6 @@ def _copy_all(manifest: BackupManifest, source: RealDisk, target: RealDisk) -> N
         else:
             copier.copy(path)
         _check_sum(source, path, file, copier.files[path].sha256)
-    copier.make_folder("log/subscribers")
     copier.sync()
 
 

@@ -157,8 +157,9 @@ class _TableFiles:
         for each in (*metadata.get("statistics", []), *metadata.get("partition-statistics", [])):
             self._link(each["statistics-path"])
         for entry in metadata.get("metadata-log", []):
-            with suppress(FileNotFoundError):  # history: tables are whole without it
-                self._link(entry["metadata-file"])
+            if entry["metadata-file"].startswith(self._prefix):
+                with suppress(FileNotFoundError):  # history: tables are whole without it
+                    self._link(entry["metadata-file"])
         return metadata
 
     def _take_manifest(self, location: str) -> None:

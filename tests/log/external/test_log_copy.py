@@ -258,6 +258,27 @@ def test_old_watermarks_do_not_cut_a_log_that_nobody_has_open() -> None:
     assert dead.data(MARKS) == old
 
 
+def test_a_log_that_gets_an_owner_is_copied_again() -> None:
+    """The owner may undo batches that a scan has seen."""
+    disk, target = SimDisk(), SimDisk()
+    log = open_log(disk)
+    add_each(log, *numbers(0, 5))
+    partition = log.partition(TOPIC, 0)
+    partition.stage(batch(b"undone"))
+    partition.write()
+    owned = iter([False, True, True, True])
+    copy = LogCopy(
+        FileCopier(disk, target), is_owned=lambda: next(owned), rand=Rand(7), now_ms=1_000
+    )
+    copy.begin()
+    partition.abort()
+    with pytest.raises(Conflict, match="a process opened the log"):
+        copy.finish()
+    copy.begin()
+    assert finished(copy).end_offset == 5
+    assert values(restarted(target)) == numbers(0, 5)
+
+
 def test_damage_is_not_copied() -> None:
     disk, target = SimDisk(), SimDisk()
     log = open_log(disk, SMALL)

@@ -91,11 +91,16 @@ class LogCopy:
         self._rand = rand
         self._now_ms = now_ms
         self._topics: list[str] = []
+        self._was_owned = True
         self._partitions: dict[tuple[str, int], _PartitionCopy] = {}
 
     def begin(self) -> None:
         """Copy everything that is durable. Call it again if `finish` raises `Conflict`."""
         source, is_owned = self._copier.source, self._is_owned()
+        if not self._was_owned:
+            for partition in self._partitions.values():
+                partition.discard()
+        self._was_owned = is_owned
         for path in list(self._copier.files):  # of an earlier attempt
             if path.startswith(f"{FOLDER}/") and not path.endswith(".log"):
                 self._copier.remove(path)
@@ -109,7 +114,6 @@ class LogCopy:
                     self._partitions[topic, index] = copy
                 self._partitions[topic, index].begin(is_owned=is_owned)
             self._copier.copy(f"{FOLDER}/{topic}/{CONFIG_NAME}")
-        self._copier.make_folder(progress_path("").rpartition("/")[0])
         for name in subscriber_names(source):
             with suppress(FileNotFoundError):  # unsubscribed meanwhile
                 self._copier.copy(progress_path(name))
@@ -117,9 +121,12 @@ class LogCopy:
     def finish(self) -> list[CopiedPartition]:
         """Copy what became durable since `begin`, and close the copy.
 
-        Raises `Conflict` if the log has trimmed what follows the copy, or has a new topic.
+        Raises `Conflict` if the log has trimmed what follows the copy, has a new topic, or was
+        opened: the scan of an unowned log may have seen batches that its new owner undid.
         """
         is_owned = self._is_owned()
+        if is_owned and not self._was_owned:
+            raise Conflict("a process opened the log during the copy; copy again")
         if topic_names(self._copier.source) != self._topics:
             raise Conflict("a topic was created during the copy; copy again")
         for partition in self._partitions.values():
@@ -144,6 +151,11 @@ class _PartitionCopy:
         self._end_offset = 0
         """The end of the last whole copy of a segment."""
         copier.make_folder(self._folder)
+
+    def discard(self) -> None:
+        """Forget what was copied; the next `begin` starts anew."""
+        self._keep([])
+        self._is_begun = False
 
     def begin(self, *, is_owned: bool) -> None:
         """Copy all segments, then what recovery needs beside them: saved before a segment is
@@ -195,8 +207,7 @@ class _PartitionCopy:
                         f"{self._folder} was trimmed up to offset {view.start_offset}, beyond the "
                         f"end of the copy at {self._end_offset}; copy again"
                     )
-                self._keep([])
-                self._is_begun = False
+                self.discard()
             if not self._is_begun:
                 self._start_offset = self._end_offset = view.start_offset
                 self._is_begun = True
@@ -320,8 +331,11 @@ class _PartitionCopy:
 
 def _check_salt(file: File, segment: SegmentView) -> None:
     """Raise `Conflict` if the file is not, or no longer, this segment."""
-    header = decode_segment_header(file.read(0, HEADER_BYTES), segment.path)
-    if header.salt != segment.header.salt:
+    try:
+        salt = decode_segment_header(file.read(0, HEADER_BYTES), segment.path).salt
+    except Corrupt:  # it was whole when the view was made: it is being overwritten
+        salt = b""
+    if salt != segment.header.salt:
         raise Conflict(f"{segment.path} was replaced meanwhile")
 
 
