@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.disk import Disk, File, FileCopier, Mode
+from frazil.disk import Disk, File, FileCopier, Mode, RealDisk
 from frazil.errors import Conflict, Corrupt
-from frazil.log import CopiedPartition, Log, LogCopy
+from frazil.log import LOCK_NAME, CopiedPartition, Log, LogCopy
 from frazil.model import Rand
 from frazil.settings import TopicConfig
 from tests.log.build import (
@@ -23,6 +28,7 @@ from tests.log.build import (
     add,
     add_each,
     batch,
+    batches,
     flipped,
     numbered,
     numbers,
@@ -33,6 +39,7 @@ from tests.log.build import (
     submit,
     values,
 )
+from tests.log.external.test_observer import WRITER
 from tests.log.test_compaction import KEYED, fold, run_round, seal, store
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk
@@ -156,6 +163,44 @@ def test_the_owner_may_do_anything_between_two_calls() -> None:
     assert calls > 20
     for call in range(1, calls + 1):
         work(call)
+
+
+def test_copies_beside_a_killed_writer_have_no_gap(tmp_path: Path) -> None:
+    """A real process appends, trims and reuses segments as fast as it can, then it is killed."""
+    source = RealDisk(tmp_path / "data")
+    starts = []
+    for life in range(2):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(source.root)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        for number in range(20):
+            answered = int(writer.stdout.readline())
+            starts.append(copied_beside(source, tmp_path / f"{life} {number}", answered))
+        os.kill(writer.pid, signal.SIGKILL)
+        answered = max([answered, *map(int, writer.stdout.read().split())])
+        writer.wait()
+        writer.stdout.close()
+        copied_beside(source, tmp_path / f"{life} dead", answered)
+    assert starts[-1] > 0, "nothing was ever trimmed"
+
+
+def copied_beside(source: RealDisk, folder: Path, answered: int) -> int:
+    """Copy a log, open the copy and check it. Returns its start."""
+    copier = FileCopier(source, RealDisk(folder))
+    copy = LogCopy(copier, is_owned=lambda: source.is_locked(LOCK_NAME), rand=Rand(7), now_ms=1_000)
+    for _ in range(20):
+        copy.begin()
+        try:
+            done = finished(copy)
+        except Conflict:
+            continue
+        break
+    assert done.end_offset >= answered
+    with open_log(RealDisk(folder), SMALL) as log:
+        found = [record.value for each in batches(log) for record in each.records()]
+    assert found == [b"value-%06d" % n * 20 for n in range(done.start_offset, done.end_offset)]
+    return done.start_offset
 
 
 def test_a_gap_is_a_conflict() -> None:
