@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from frazil.backup import BackupManifest, read_manifest
 from frazil.disk import read_checkpoint
 from frazil.lake.read.reader_progress import ReaderProgress
 from frazil.log.checkpoint import STATE
@@ -105,6 +106,17 @@ def test_progress() -> None:
     assert progress == Progress(
         watermark=1042, done=[OffsetRange(1045, 1050)], tries={1042: 2}, dropped_count=3
     )
+
+
+def test_backup() -> None:
+    (text,) = re.findall(r"```json\n(.*?)```", (PAGES / "backup.md").read_text(), re.DOTALL)
+    manifest = read_manifest(disk_with("backup.json", text.encode()), "example")
+    (partition,), (table,) = manifest.partitions, manifest.tables
+    assert (partition.start_offset, partition.end_offset) == (1042, 2001)
+    assert table.next_offsets == {"otlp_logs": {"0": 1990}} and table.metadata in manifest.files
+    assert manifest.size_bytes == 2 + 11709
+    shown = re.findall(r"^\| `(\w+)` \|", (PAGES / "backup.md").read_text(), re.MULTILINE)
+    assert tuple(shown) == BackupManifest.__struct_fields__
 
 
 def test_reader_progress() -> None:

@@ -26,6 +26,7 @@ OWNERS: dict[str, set[str] | None] = {
         "hot",
         "lake",
         "query",
+        "backup",
         "serve",
         "config",
         "client",

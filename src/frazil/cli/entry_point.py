@@ -32,6 +32,8 @@ VERBS = (
     "repair",
     "flush",
     "maintain",
+    "backup",
+    "restore",
     "export",
     "import",
     "appender",

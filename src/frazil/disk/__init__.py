@@ -3,6 +3,7 @@
     files.py        Disk, File (protocols), RealDisk: open, append, sync, rename, lock
     frames.py       32-byte checked header in front of every payload
     checkpoint.py   small state replaced whole: tmp, sync, rename, sync directory
+    copies.py       copies of files, with their checksums
     budget.py       Budget: bytes used, soft cap, hard cap
     ids.py          DurableCounter, TimeIds: numbers that never repeat, even after a crash
 
@@ -12,6 +13,7 @@ failed `sync` is never retried.
 
 from frazil.disk.budget import Budget
 from frazil.disk.checkpoint import read_checkpoint, write_checkpoint, write_whole
+from frazil.disk.copies import CopiedFile, FileCopier, Hasher, copy_bytes, sha256_of
 from frazil.disk.files import (
     Buffer,
     Disk,
@@ -47,21 +49,26 @@ __all__ = [
     "SALT_BYTES",
     "Budget",
     "Buffer",
+    "CopiedFile",
     "Disk",
     "DurableCounter",
     "File",
+    "FileCopier",
     "Frame",
+    "Hasher",
     "Lock",
     "Mapped",
     "Mode",
     "RealDisk",
     "TimeIds",
+    "copy_bytes",
     "find_frames",
     "frame_header",
     "free_bytes",
     "is_full",
     "make_directories",
     "read_checkpoint",
+    "sha256_of",
     "split_id",
     "walk_frames",
     "write_checkpoint",

@@ -11,7 +11,10 @@ import fcntl
 import json
 import mmap
 import os
-from collections.abc import Sequence
+import shutil
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -29,6 +32,11 @@ is under way."""
 
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors that mean the disk is full. Space may become free again, so they are not faults."""
+
+UNLINKABLE_ERRNOS = frozenset(
+    {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP}
+)
+"""Errors that mean a file cannot have another name there: it must be copied."""
 
 
 class File(Protocol):
@@ -260,14 +268,40 @@ class RealDisk:
     def unlink(self, path: str) -> None:
         os.unlink(self.root / path)
 
+    def link(self, source: Path, path: str) -> bool:
+        """Give a file outside this disk a name on it. Returns False if it must be copied."""
+        try:
+            os.link(source, self.root / path, follow_symlinks=False)
+        except OSError as error:
+            if error.errno in UNLINKABLE_ERRNOS:
+                return False
+            raise
+        return True
+
     def list(self, path: str) -> list[str]:
         try:
             return sorted(os.listdir(self.root / path))
         except FileNotFoundError:
             return []
 
+    def files(self, left_out: Collection[str] = ()) -> Iterator[tuple[str, int]]:
+        """Yield path and size of every regular file, except in the folders left out. Files that
+        are removed meanwhile may be missing."""
+        for folder, folders, names in os.walk(self.root):
+            below = Path(folder).relative_to(self.root)
+            folders[:] = [name for name in folders if str(below / name) not in left_out]
+            for name in names:
+                with suppress(FileNotFoundError):
+                    found = os.lstat(self.root / below / name)
+                    if stat.S_ISREG(found.st_mode):
+                        yield str(below / name), found.st_size
+
     def make_directory(self, path: str) -> None:
         (self.root / path).mkdir(exist_ok=True)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder and everything in it. What cannot be removed is left."""
+        shutil.rmtree(self.root / path, ignore_errors=True)
 
     def sync_directory(self, path: str) -> None:
         _sync_directory(self.root / path)

@@ -6,6 +6,7 @@ PyIceberg at run time, not at import.
                              └──maintain: merge, expire, delete orphans
 
     lake.py          Lake: the tables of one log, and the thread that fills them
+    lake_copy.py     LakeCopy: copies catalog and tables while they are used
 
     append/          commits records of the log, or of Kafka, to the tables
     tables/          table definitions: schema, field ids, properties
@@ -33,6 +34,8 @@ from frazil.lake.append.log_source import bytes_behind, source_of
 from frazil.lake.append.progress import LakeActivity
 from frazil.lake.catalog.catalog import catalog_path, catalog_properties, open_catalog
 from frazil.lake.lake import Lake
+from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
+from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
 from frazil.lake.maintain.compaction import is_small
 from frazil.lake.maintain.maintenance import TARGET_BYTES, Maintained
 from frazil.lake.pyspark.shell import open_shell, run_script
@@ -58,12 +61,14 @@ from frazil.lake.spark.session import OnSpark, Session
 from frazil.lake.tables.properties import TOPIC_PREFIX
 
 __all__ = [
+    "CATALOG_PATH",
     "TARGET_BYTES",
     "TOPIC_PREFIX",
     "Appended",
     "Appender",
     "CatalogInfo",
     "ColumnInfo",
+    "CopiedTable",
     "Covered",
     "FollowedRows",
     "Follower",
@@ -71,6 +76,7 @@ __all__ = [
     "KafkaSource",
     "Lake",
     "LakeActivity",
+    "LakeCopy",
     "LakeView",
     "Maintained",
     "OnSpark",
@@ -90,6 +96,7 @@ __all__ = [
     "catalog_info_of",
     "catalog_path",
     "catalog_properties",
+    "check_embedded",
     "is_installed",
     "is_small",
     "jars_folder",

@@ -47,6 +47,7 @@ after each group commit.
 from frazil.log.append import Append, AppendResult, append_of_batch, append_of_records
 from frazil.log.dedup.digests import DIGEST_BYTES
 from frazil.log.external.commit_signal import CommitSignal, CommitWaiter
+from frazil.log.external.log_copy import CopiedPartition, LogCopy
 from frazil.log.external.observed_log import ObservedLog
 from frazil.log.external.observer import PartitionObserver, partition_count
 from frazil.log.external.owner import LogOwner, serve_observer
@@ -87,7 +88,9 @@ __all__ = [
     "CommitSignal",
     "CommitWaiter",
     "Compression",
+    "CopiedPartition",
     "Log",
+    "LogCopy",
     "LogMaintenance",
     "LogOwner",
     "ObservedLog",

@@ -4,5 +4,6 @@ observer.py       PartitionObserver: what is durable, without the log's lock
 ranges.py         SegmentRange: plan offset ranges as byte ranges, and read them
 observed_log.py   ObservedLog: the reading half of `Log`
 owner.py          what an observer asks the log's owner to do
+log_copy.py       LogCopy: copies the durable part of a log while its owner writes
 commit_signal.py  CommitSignal: wakes observers after a commit
 """

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 
 from frazil.disk import Disk, File, read_checkpoint
@@ -32,6 +33,7 @@ from frazil.log.segment import (
     HEADER_BYTES,
     REPAIR_HINT,
     SegmentHeader,
+    acknowledged_after,
     base_offsets,
     decode_segment_header,
     identity_of,
@@ -81,6 +83,14 @@ class PartitionObserver:
         self._view = self._repeated(self._observe)
         return self._view
 
+    def observe_unowned(self) -> PartitionView:
+        """Return what the next owner will find, in a log that no process has open.
+
+        After a power cut the watermark file may be old: the last segment is scanned instead, as
+        recovery does. Otherwise like `observe`.
+        """
+        return self._repeated(self._observe_unowned)
+
     def follow(self, *, is_stale: bool = False) -> PartitionView:
         """Return what is durable now without reading segments: their indexes may be incomplete.
         Otherwise like `observe`."""
@@ -106,6 +116,32 @@ class PartitionObserver:
         view = self._joined(stored, self._walked)
         self._known = {segment.info.base_offset: segment for segment in view.segments}
         return view
+
+    def _observe_unowned(self, stored: StoredWatermarks) -> PartitionView:
+        end = self._scanned_end()
+        if end > stored.durable_watermark:
+            stored = replace(stored, durable_watermark=end, tail=None)
+        return self._joined(stored, self._walked)
+
+    def _scanned_end(self) -> int:
+        """Return the offset after the last whole batch; 0 if the creation of the last segment was
+        torn."""
+        bases = base_offsets(self._disk.list(self._folder), ".log")
+        if not bases:
+            return 0
+        with closing(self._open(bases[-1])) as file:
+            if file.size() <= HEADER_BYTES:
+                return bases[-1]
+            header = self._header(file, bases[-1])
+            if header.is_rewritten:
+                return header.sealed_end_offset
+            end, position = bases[-1], HEADER_BYTES
+            for batch in walk_batches(file, header, HEADER_BYTES, file.size(), end):
+                end, position = batch.end_offset, batch.end
+            acknowledged = acknowledged_after(file, header, position, file.size())
+        if acknowledged > end:
+            raise self._missing(end, acknowledged)
+        return end
 
     def _follow(self, stored: StoredWatermarks) -> PartitionView:
         view, tail = self._followed, stored.tail
