@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -26,6 +27,8 @@ from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
 from frazil.model import MiB
 from frazil.query.run.protocol import (
+    FORKED,
+    LOADED,
     MEMORY_SLACK,
     Failed,
     Finished,
@@ -54,6 +57,11 @@ back."""
 PAGE_BYTES = 4096
 START_S_MAX = 120.0
 """How long the fork server may take to load. The first start after an update compiles."""
+FORK_S_MAX = 2.0
+"""How long it may take to fork once it has loaded, and how long it may sleep while it loads. After
+that it hangs, and is replaced."""
+EXIT_S_MAX = 0.1
+"""The kernel kills the workers of a fork server a moment before it reports that one as ended."""
 ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",  # its threads would be started before the fork
     "MIMALLOC_ARENA_RESERVE": "65536",  # KiB; by default 1 GiB of address space, which counts
@@ -62,6 +70,15 @@ ENVIRONMENT = {
 
 KILLED = Counter("frazil.query.processes.killed", "Worker processes killed, by reason.")
 STARTED = Counter("frazil.query.processes.started", "Worker processes started.")
+
+
+class WorkerProcess(NamedTuple):
+    """A process that was forked."""
+
+    channel: socket.socket
+    descriptor: int
+    server: subprocess.Popen[bytes]
+    """The fork server: it ends with it."""
 
 
 class ForkServer:
@@ -73,6 +90,7 @@ class ForkServer:
         self._user_count = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
+        self._is_loaded = False
 
     def acquire(self) -> None:
         """Start the process for one more engine, without waiting for it."""
@@ -88,7 +106,8 @@ class ForkServer:
                 self._close()
 
     def _start(self) -> socket.socket:
-        if self._requests is not None and self._process is not None and not self._process.poll():
+        is_alive = self._process is not None and self._process.poll() is None
+        if self._requests is not None and is_alive:
             return self._requests
         self._close()
         ours, theirs = socket.socketpair()
@@ -105,28 +124,63 @@ class ForkServer:
             raise Unavailable(f"cannot start a process for queries: {error}") from None
         finally:
             theirs.close()
-        ours.settimeout(START_S_MAX)
-        self._requests = ours
+        self._requests, self._is_loaded = ours, False
         return ours
 
-    def fork(self) -> tuple[socket.socket, int]:
-        """Start a worker. Returns the socket to it, and a descriptor of its process."""
-        ours, theirs = socket.socketpair()
-        with ExitStack() as undo, self._lock, theirs:
-            undo.callback(ours.close)
-            requests = self._start()
+    def fork(self) -> WorkerProcess:
+        """Start a worker. A fork server that has died or hangs is replaced, once."""
+        with self._lock:
             try:
-                socket.send_fds(requests, [b"f"], [theirs.fileno()])
-                _, files, _, _ = socket.recv_fds(requests, 1, 1)
+                return self._fork()
+            except OSError as error:
+                logger.warning(
+                    "fork server of query workers replaced", extra={"reason": repr(error)}
+                )
+                self._close()
+            try:
+                return self._fork()
             except OSError as error:
                 self._close()
                 raise Unavailable(f"cannot start a worker process for queries: {error}") from None
-            if not files:
-                self._close()
-                raise Unavailable("the process that starts query workers has ended; retry")
+
+    def _fork(self) -> WorkerProcess:
+        """Start a worker. `OSError` if the fork server does not answer."""
+        ours, theirs = socket.socketpair()
+        with ExitStack() as undo, theirs:
+            undo.callback(ours.close)
+            requests = self._start()
+            assert self._process is not None
+            if not self._is_loaded and select.select([requests], [], [], 0)[0]:
+                self._reply(requests)
+            requests.settimeout(FORK_S_MAX)
+            socket.send_fds(requests, [FORKED], [theirs.fileno()])
+            self._await_reply(requests, self._process.pid)
+            while not (files := self._reply(requests)):
+                pass  # it has loaded meanwhile
             undo.pop_all()
         STARTED.add()
-        return ours, files[0]
+        return WorkerProcess(ours, files[0], self._process)
+
+    def _await_reply(self, requests: socket.socket, pid: int) -> None:
+        """Wait for the first reply, which may take long while the server loads. `TimeoutError` if
+        it does nothing."""
+        for _ in range(int(START_S_MAX / FORK_S_MAX)):
+            before = _work_of(pid)
+            if select.select([requests], [], [], FORK_S_MAX)[0]:
+                return
+            if self._is_loaded or _work_of(pid) == before:
+                break
+        raise TimeoutError("the process that starts query workers does not respond")
+
+    def _reply(self, requests: socket.socket) -> list[int]:
+        """Return the process that was forked; none if the server says that it has loaded."""
+        data, files, _, _ = socket.recv_fds(requests, 1, 1)
+        if data == LOADED:
+            self._is_loaded = True
+            return []
+        if not files:
+            raise ConnectionResetError("the process that starts query workers has ended")
+        return files
 
     def _close(self) -> None:
         if self._requests is not None:
@@ -172,7 +226,7 @@ class WorkerPool:
                     raise Unavailable("the query engine is closed")
                 worker = self._idle.pop() if self._idle else None
             if worker is None:
-                worker = Worker(*FORK_SERVER.fork(), self._hello, self._timers)
+                worker = Worker(FORK_SERVER.fork(), self._hello, self._timers)
             worker.wake()
             if worker.is_usable:
                 with self._lock:
@@ -245,13 +299,12 @@ class WorkerPool:
 class Worker:
     """One process. Owned by the thread that took it; any thread may `cancel` or `kill` it."""
 
-    def __init__(
-        self, channel: socket.socket, process: int, hello: WorkerHello, timers: Timers
-    ) -> None:
+    def __init__(self, forked: WorkerProcess, hello: WorkerHello, timers: Timers) -> None:
         self._timers = timers
-        self._channel = channel
-        self._process = process
-        self._pid = _pid_of(process)
+        self._channel = forked.channel
+        self._process = forked.descriptor
+        self._server = forked.server
+        self._pid = _pid_of(forked.descriptor)
         self._closing = threading.Lock()
         self._error: FrazilError | None = None
         self._is_ready = False
@@ -263,7 +316,7 @@ class Worker:
         self.memory_bytes_max = 0
         """The memory limit of the running query."""
         with suppress(OSError):  # a worker that has exited already is noticed in `receive`
-            send(channel, hello)
+            send(forked.channel, hello)
 
     @property
     def is_usable(self) -> bool:
@@ -347,13 +400,25 @@ class Worker:
     def _exit_error(self) -> FrazilError:
         """Return why the process has exited."""
         if self._error is None:
-            KILLED.add(reason="crash")
+            is_alone = not self._has_lost_server()
+            KILLED.add(reason="crash" if is_alone else "server")
             logger.warning("query process ended", extra={"pid": self._pid})
-            self._error = TooLarge(
-                "the query is too large or too deeply nested, or needs too much memory at once: "
-                "its worker process ended; make it smaller"
+            self._error = (
+                TooLarge(
+                    "the query is too large or too deeply nested, or needs too much memory at "
+                    "once: its worker process ended; make it smaller"
+                )
+                if is_alone
+                else Unavailable("the process that starts query workers has ended; retry")
             )
         return self._error
+
+    def _has_lost_server(self) -> bool:
+        """Whether this process ended because its fork server did."""
+        with suppress(subprocess.TimeoutExpired):
+            self._server.wait(EXIT_S_MAX)
+            return True
+        return False
 
     @property
     def grown_bytes(self) -> int:
@@ -395,6 +460,16 @@ class Worker:
                 os.close(self._process)
                 self._process = -1
         self._channel.close()
+
+
+def _work_of(pid: int) -> tuple[str, ...]:
+    """Return the state of a process and its processor time. Equal ones, some seconds apart, mean
+    that it sleeps; a process that reads from a disk is seldom seen twice with the same."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return ()
+    return (fields[0], *fields[11:13])
 
 
 def _pid_of(process: int) -> int:
