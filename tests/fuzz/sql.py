@@ -35,7 +35,7 @@ from frazil.embedded import Embedded
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
 from frazil.log import Log, Record, append_of_records
 from frazil.model import MiB, Signal, SystemClock, SystemRand
-from frazil.query.run.worker_pool import FORK_SERVER
+from frazil.query.run.fork_client import FORK_SERVER
 from tests.fuzz.sql_texts import corpus, fuzzed_texts
 from tests.query.hostile_run import private_bytes
 

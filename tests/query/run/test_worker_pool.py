@@ -25,10 +25,10 @@ from frazil.query import Engine
 from frazil.query.plan.plan import TableScans
 from frazil.query.plan.predicates import Predicate
 from frazil.query.plan.pruning import prune
+from frazil.query.run.fork_client import FORK_SERVER, ForkServer
 from frazil.query.run.fork_server import IDLE_S
 from frazil.query.run.part_cache import PartCache
 from frazil.query.run.references import references_of
-from frazil.query.run.worker_pool import FORK_SERVER, ForkServer
 from frazil.query.scan.tiers import TierRows
 from frazil.settings import QueryConfig
 from tests.query.build import BEGIN_US, batch_of, engine_over, log, piece_of, shared
