@@ -96,8 +96,8 @@ bench: $(STAMP) ## Run every script in bench/; fails if one missed its bar
 torture: $(STAMP) ## Run a torture; KIND=sim, CYCLES=n and SEED=n choose which and how long
 	$(PY) -m tests.torture --kind $(KIND) $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED))
 
-fuzz: $(STAMP) ## Compare with protobuf on mutated requests; WHAT=wire|json|decode|encode|all, COUNT=n, SEED=n
-	$(PY) -m tests.fuzz --kind $(or $(WHAT),all) --count $(or $(COUNT),200000) --jobs $(JOBS) \
+fuzz: $(STAMP) ## Send mutated requests or SQL; WHAT=wire|json|decode|encode|otlp|sql, COUNT=n, SEED=n
+	$(PY) -m tests.fuzz --kind $(or $(WHAT),otlp) --count $(or $(COUNT),200000) --jobs $(JOBS) \
 	    $(if $(SEED),--seed $(SEED))
 
 COMPILE = $(PY) -m uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from frazil.query.run.worker_pool import FORK_SERVER
+from frazil.query.run.fork_client import FORK_SERVER
 
 # No deadline: a slow machine is not a broken promise. The blob replays a failure elsewhere.
 settings.register_profile("frazil", deadline=None, print_blob=True)

@@ -9,6 +9,7 @@ import pytest
 from tests.torture.__main__ import kill_mutant, run_rot, run_sim
 from tests.torture.log import kill9, powercut, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
+from tests.torture.processes import run as processes
 from tests.torture.report import Report
 from tests.torture.serving import lost_answer, overload, rows
 from tests.torture.sql import run as sql
@@ -88,3 +89,9 @@ def test_sql() -> None:
     """Hostile SQL fails by itself: no acknowledgement is missed, no process ends."""
     report = sql.run(40, 1, is_timed=False)
     assert report.is_valid, report.as_json()
+
+
+def test_processes() -> None:
+    """What reads is killed under load: no request fails, and every row is there once, in order."""
+    acts = ("worker_segv", "reader_segv", "server_kill")
+    assert_valid(processes.run(0, 1, acts=acts, is_timed=False))

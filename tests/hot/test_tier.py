@@ -218,6 +218,33 @@ def test_segments_are_sealed_by_size_age_and_memory_pressure() -> None:
     assert_whole(machine, 100)
 
 
+def test_rows_that_a_start_reads_again_are_sealed() -> None:
+    """A process that ends again and again does not read more each time. A few rows wait for more,
+    and so do rows that come later."""
+    disk = SimDisk()
+    machine = start(disk)
+    machine.add(*lines(0, 200))
+    machine.catch_up()
+    assert machine.tier.seal() == 0, "they are new"
+    disk = disk.process_kill()
+    machine = start(disk)
+    machine.catch_up()
+    assert machine.tier.seal() == 1
+    machine.add(*lines(200, 205))
+    disk = disk.process_kill()
+    decoded: list[int] = []
+
+    def counted(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
+        decoded.extend(request.offset for request in requests)
+        return decode(signal, requests)
+
+    machine = start(disk, decode=counted)
+    machine.catch_up()
+    assert decoded == [200, 201, 202, 203, 204]
+    assert machine.tier.seal() == 0
+    assert_whole(machine, 205)
+
+
 def test_memory_is_bounded_when_seals_fail() -> None:
     """New records wait in the log, rows in memory stay visible, and nothing is lost."""
     disk = PickyDisk()

@@ -200,3 +200,21 @@ def test_a_closed_engine_rejects_queries() -> None:
         engine.sql("SELECT 1")
     with pytest.raises(Unavailable, match="closed"):
         result.fetchall()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "rows"),
+    [
+        ("SELECT CASE WHEN body IS NULL THEN 1 ELSE body END FROM logs", pa.string(), ["line 0"]),
+        ("SELECT max(_row) FROM logs UNION ALL SELECT 'x'", pa.string(), ["0", "x"]),
+        ("SELECT coalesce(_row, 1.5) FROM logs", pa.float64(), [0.0]),
+    ],
+)
+def test_values_of_several_types_get_their_common_type(
+    text: str, kind: pa.DataType, rows: list[object]
+) -> None:
+    """The schema of a result is known before its rows, and is theirs."""
+    with engine_over({"logs": [piece_of("logs", [log(0)])]}) as engine:
+        result = engine.sql(text)
+        assert result.schema.types == [kind]
+        assert sorted(row[0] for row in result.fetchall()) == rows

@@ -23,6 +23,7 @@ from tests.torture.lake import run as lake
 from tests.torture.log import kill9, powercut, rot, sim, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.node import run as node
+from tests.torture.processes import run as processes
 from tests.torture.report import ANSWER_S_MAX, Report
 from tests.torture.serving import lost_answer, overload, rows, tiers
 from tests.torture.sql import run as sql
@@ -155,6 +156,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "lake": (lake.run, 35),
     "tiers": (tiers.run, 200),
     "node": (node.run, 50),
+    "processes": (processes.run, 200),
     "sql": (sql.run, 500),
 }
 """Name -> (function to run, default number of cycles)."""

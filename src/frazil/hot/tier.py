@@ -38,6 +38,8 @@ SOURCES = tuple(
 )
 PRESSURE = 0.5
 """Above this share of hot.memory_bytes_max the largest open segment is sealed early."""
+REPLAYED = 0.125
+"""Above this share of hot.seal_bytes the rows that a start has read again are sealed at once."""
 
 UNSEALED = Gauge("frazil.hot.unsealed.bytes", "Bytes of rows that are in no file yet.")
 STALLED = Counter("frazil.hot.read.failures", "Times the log could not be read.")
@@ -84,6 +86,7 @@ class HotTier:
             self._visible.publish()
         self._ends_at_open = {p: p.log.view.durable_watermark for p in self._visible.partitions}
         """Where the log ended when the tier was opened; emptied once all of that is visible."""
+        self._is_replaying = not self.has_caught_up
 
     def pieces(self, table: str) -> tuple[Piece, ...]:
         """Return the rows of a table that are visible now."""
@@ -112,7 +115,7 @@ class HotTier:
         count = sum(self._read(partition, now_ns) for partition in self._visible.partitions)
         with self._visible.swap:
             frozen = sum(p.freeze(self._is_due) for p in self._visible.partitions)
-            frozen += self._relieve()
+            frozen += self._relieve() + self._freeze_replayed()
             if count or frozen:
                 self._publish()
         self.memory_bytes = self._visible.unsealed_bytes
@@ -147,6 +150,16 @@ class HotTier:
         opened = [s.segment for p in partitions for s in p.ranges if s.segment is not None]
         largest = max(opened, key=lambda segment: segment.size_bytes)
         return sum(p.freeze(lambda segment: segment is largest) for p in partitions)
+
+    def _freeze_replayed(self) -> int:
+        """Freeze what was read again after a start, once, if it is much: a process that ends again
+        and again, before its rows are old enough, would read more each time."""
+        if not self._is_replaying or not self.has_caught_up:
+            return 0
+        self._is_replaying = False
+        limit = REPLAYED * self.config.seal_bytes
+        partitions = self._visible.partitions
+        return sum(p.freeze(lambda segment: segment.size_bytes >= limit) for p in partitions)
 
     def freeze(self) -> None:
         """Freeze all open segments, whatever their size, for the next `seal`."""

@@ -45,10 +45,14 @@ logger = logging.getLogger(__name__)
 
 BACKOFF_S, BACKOFF_S_MAX = 0.1, 30.0
 """Pause before the next life: doubled after each life that ended early."""
-EARLY_S = 60.0
-"""A life that lasted longer was no early end."""
+READY_BACKOFF_S_MAX = 2.0
+"""The longest pause after a life that was ready: it served, and so may the next one."""
+WELL_S = 5.0
+"""A life that was ready for longer was no early end: the next pause is short again."""
+EXITS_S = 60.0
 EXITS_MAX = 3
-"""Early ends in a row after which a reader stays up without a hot tier, for diagnosis."""
+"""Exits within `EXITS_S` of the start, in a row, after which a reader stays up without a hot tier,
+for diagnosis. A life that a signal ended does not count: the hot tier has not died."""
 START_S_MAX = 300.0
 """From start to the first beat. The first start after an update compiles for a minute."""
 SILENCE_S_MAX = 20.0
@@ -60,6 +64,11 @@ KILL_WAIT_S = 0.5
 
 STARTED = Counter("frazil.node.reader.starts", "Reader processes started.")
 ENDED = Counter("frazil.node.reader.ends", "Reader processes that ended unasked, by reason.")
+
+EXIT = "exit code"
+"""Begin of the reason of a life that no signal has ended."""
+BACKOFFS_MAX = 20
+"""Doublings that are counted: the longest pause is far below."""
 
 State = Literal["starting", "running", "restarting", "stopped"]
 
@@ -103,6 +112,9 @@ class ReaderProcess:
         self._thread: threading.Thread | None = None
         self._is_stopping = threading.Event()
         self._early_count = 0
+        self._exit_count = 0
+        self._ready_ns: int | None = None
+        """When the current life became ready."""
         self.start_error: FrazilError | None = None
         """Why the first life could not open its components."""
         self.first_done = threading.Event()
@@ -124,7 +136,7 @@ class ReaderProcess:
     @property
     def silence_s(self) -> float:
         """Seconds since the last beat."""
-        return (self._clock.monotonic_ns() - self._now.heard_ns) / (1000 * NS_PER_MS)
+        return self._seconds_since(self._now.heard_ns)
 
     def hand_over(self, accepted: socket.socket) -> bool:
         """Give a connection to the reader. Returns False if it cannot take it now."""
@@ -180,6 +192,7 @@ class ReaderProcess:
         """Run one life after another, until `stop`."""
         while True:
             began_ns = self._clock.monotonic_ns()
+            self._ready_ns = None
             reason = self._live()
             self.first_done.set()
             if self._is_stopping.is_set() or self.start_error is not None:
@@ -187,14 +200,26 @@ class ReaderProcess:
                 return
             ENDED.add(reason=reason)
             logger.error("reader ended, it is started again", extra={"reason": reason})
-            lasted_s = (self._clock.monotonic_ns() - began_ns) / (1000 * NS_PER_MS)
-            self._early_count = self._early_count + 1 if lasted_s < EARLY_S else 0
             self._set(state="restarting", why=reason, pid=None, checks=())
-            pause_s = min(BACKOFF_S_MAX, BACKOFF_S * 2 ** max(0, self._early_count - 1))
+            if self._seconds_since(began_ns) > EXITS_S:
+                self._exit_count = 0
+            self._exit_count += reason.startswith(EXIT)
+            pause_s = self._next_pause_s()
             if self._is_stopping.wait(pause_s):
                 self._set(state="stopped")
                 return
             self._life = _Life.start(self._commits)
+
+    def _next_pause_s(self) -> float:
+        """Return the pause after a life that has ended: longer after each one that ended early."""
+        ready_ns = self._ready_ns
+        is_early = ready_ns is None or self._seconds_since(ready_ns) < WELL_S
+        self._early_count = self._early_count + 1 if is_early else 0
+        longest_s = BACKOFF_S_MAX if ready_ns is None else READY_BACKOFF_S_MAX
+        return min(longest_s, BACKOFF_S * 2.0 ** min(max(0, self._early_count - 1), BACKOFFS_MAX))
+
+    def _seconds_since(self, begin_ns: int) -> float:
+        return (self._clock.monotonic_ns() - begin_ns) / (1000 * NS_PER_MS)
 
     def _live(self) -> str:
         """Serve one life of the reader until it ends. Returns the reason."""
@@ -214,7 +239,7 @@ class ReaderProcess:
                 log_levels={
                     name: logging.getLogger(name).getEffectiveLevel() for name in ("", __package__)
                 },
-                may_exit=self._early_count < EXITS_MAX,
+                may_exit=self._exit_count < EXITS_MAX,
             )
             life.control.send(hello)
             while True:
@@ -231,7 +256,8 @@ class ReaderProcess:
                 if name == "spark" or not self.first_done.is_set():
                     self._on_room(name, facts)
             case ReaderReady():
-                self._set(state="running", heard_ns=self._clock.monotonic_ns())
+                self._ready_ns = self._clock.monotonic_ns()
+                self._set(state="running", heard_ns=self._ready_ns)
                 self.first_done.set()
             case Beat(checks):
                 self._set(checks=tuple(checks), heard_ns=self._clock.monotonic_ns())
@@ -298,7 +324,7 @@ class _Life:
     def wait(self) -> str:
         """Wait for the end of the process. Returns how it ended."""
         code = self._process.wait()
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"signal {-code}" if code < 0 else f"{EXIT} {code}"
 
     def close(self) -> None:
         self._process.kill()

@@ -20,7 +20,7 @@ memory, or when its client leaves. The process of the engine runs no query and l
 """
 
 from frazil.query.engine import Engine
-from frazil.query.run.worker_pool import preload_workers
+from frazil.query.run.fork_client import preload_workers
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, fields_of

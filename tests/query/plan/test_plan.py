@@ -73,7 +73,7 @@ def test_plans_are_printed_as_we_read_them() -> None:
     for text in TEXTS:
         frame = read(session, text)
         printed = frame.optimized_logical_plan().display_indent()
-        blocks.append("\n".join([text, summary_of(plan_of(frame, TABLES)), printed]))
+        blocks.append("\n".join([text, summary_of(plan_of(session, frame, TABLES)), printed]))
     golden = "\n\n".join(blocks) + "\n"
     if not GOLDEN.exists():
         GOLDEN.parent.mkdir(exist_ok=True)

@@ -25,9 +25,10 @@ from frazil.query import Engine
 from frazil.query.plan.plan import TableScans
 from frazil.query.plan.predicates import Predicate
 from frazil.query.plan.pruning import prune
+from frazil.query.run.fork_client import FORK_SERVER, ForkServer
+from frazil.query.run.fork_server import IDLE_S
 from frazil.query.run.part_cache import PartCache
 from frazil.query.run.references import references_of
-from frazil.query.run.worker_pool import FORK_SERVER, ForkServer
 from frazil.query.scan.tiers import TierRows
 from frazil.settings import QueryConfig
 from tests.query.build import BEGIN_US, batch_of, engine_over, log, piece_of, shared
@@ -52,6 +53,14 @@ def wait_for(what: Any) -> bool:
     """Wait some seconds for a condition."""
     pause = threading.Event()
     return any(what() or pause.wait(0.05) for _ in range(200))
+
+
+def has_loaded() -> bool:
+    """Fork a worker that is not used: the reply tells whether the fork server has loaded."""
+    forked = FORK_SERVER.fork()
+    forked.channel.close()
+    os.close(forked.descriptor)
+    return FORK_SERVER._is_loaded
 
 
 def is_gone(pid: int) -> bool:
@@ -102,6 +111,31 @@ def test_a_fork_server_that_died_is_started_again(engine: Engine) -> None:
     FORK_SERVER._process.kill()
     FORK_SERVER._process.wait()
     assert wait_for(lambda: is_gone(pid))
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+
+
+def test_a_fork_server_that_hangs_is_replaced(engine: Engine) -> None:
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+    (pid,) = idle(engine)
+    hanging = FORK_SERVER._process
+    assert hanging is not None
+    pause = threading.Event()  # it loads when no worker was asked for during some time
+    assert any(has_loaded() or pause.wait(2 * IDLE_S) for _ in range(100))
+    os.kill(hanging.pid, signal.SIGSTOP)
+    os.kill(pid, signal.SIGKILL)
+    assert wait_for(lambda: is_gone(pid))
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+    assert FORK_SERVER._process is not hanging
+    assert hanging.poll() is not None
+
+
+def test_a_query_whose_fork_server_dies_may_be_retried(engine: Engine) -> None:
+    """It is not to blame."""
+    result = engine.sql("SELECT sum(a._row) FROM logs a, logs b, logs c, logs d, logs e, logs f")
+    assert FORK_SERVER._process is not None
+    FORK_SERVER._process.kill()
+    with pytest.raises(Unavailable, match="retry"):
+        result.fetchall()
     assert engine.sql(JOIN).fetchall() == [(9,)]
 
 

@@ -138,3 +138,11 @@ def test_no_error_names_datafusion(engine: Engine) -> None:
         assert "DataFusion" not in str(caught.value)
         assert "caused by" not in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["{}", "SELECT {}", "SELECT 1 FROM {}", "SELECT {}(1)"])
+def test_a_long_name_does_not_make_a_long_error(engine: Engine, text: str) -> None:
+    with pytest.raises(FrazilError) as caught:
+        engine.sql(text.format("word" * 5000)).fetchall()
+    assert "wordword" in str(caught.value)
+    assert len(str(caught.value)) < 1000

@@ -28,7 +28,7 @@ from frazil.query.plan.predicates import (
 from frazil.query.scan.table_rows import NO_ROWS, RowsByTable
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame
+    from datafusion import DataFrame, SessionContext
 
 _LEAF = re.compile(
     r"^\s*(?:TableScan: (?P<table>\S+)|EmptyRelation|Values|DescribeTable)", re.MULTILINE
@@ -76,9 +76,11 @@ class QueryPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.other_leaf_count + sum(scans)
 
 
-def plan_of(frame: DataFrame, tables: Iterable[str]) -> QueryPlan:
+def plan_of(session: SessionContext, frame: DataFrame, tables: Iterable[str]) -> QueryPlan:
     """Optimise a query and read its plan. `tables` are the names of our tables."""
     logical = frame.optimized_logical_plan()
+    # A query that was not optimised yet has other types, if values of several types meet.
+    schema = session.create_dataframe_from_logical_plan(logical).schema()
     text = logical.display_indent()
     is_explain = text.startswith(("Explain", "Analyze"))
     query = logical.inputs()[0] if is_explain else logical
@@ -93,7 +95,7 @@ def plan_of(frame: DataFrame, tables: Iterable[str]) -> QueryPlan:
         top_n=_top_n_of(query),
         count_query=count_query_of(query),
         is_explain=is_explain,
-        schema=frame.schema().serialize().to_pybytes(),
+        schema=schema.serialize().to_pybytes(),
     )
 
 

@@ -6,7 +6,8 @@
     references ── RunRequest ────> part_cache: map rows; executor: run
     results    <── rows ─────────
 
-worker_pool.py   WorkerPool, ForkServer: starts, limits, kills and reuses workers
+worker_pool.py   WorkerPool: starts, limits, kills and reuses workers
+fork_client.py   ForkServer: the process that workers are forked from, as the engine sees it
 protocol.py      messages between the engine and a worker
 references.py    what a query reads, as sent to the worker
 copied_rows.py   rows that are copied for one query

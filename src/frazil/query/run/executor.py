@@ -132,11 +132,10 @@ class _Query:
         context = SingleQueryContext(self._request.now_us)
         with translated_errors(self.sql, self._executor.names, context):
             frame = read(self._session(self.sql, rows, context), self.sql.text)
-            schema = frame.schema()
             stream = frame.execute_stream()
             check_scans(frame, plan.leaf_count(rows))
             check_files_exist(scan for table in rows.values() for scan in table.scans)
-        return SessionRun(self._executor.names, self.sql, context, schema, stream)
+        return SessionRun(self._executor.names, self.sql, context, plan.schema, stream)
 
     def start_count(self, plan: QueryPlan, rows: RowsByTable) -> SessionRun | None:
         """Start a count query over rows with a `_frazil_row_count` column; None if its rewritten
@@ -156,8 +155,7 @@ class _Query:
                 check_scans(frame, plan.leaf_count(rows))
         except (Malformed, Unknown):
             return None
-        schema = pa.ipc.read_schema(pa.py_buffer(plan.schema))
-        return SessionRun(self._executor.names, sql, context, schema, stream)
+        return SessionRun(self._executor.names, sql, context, plan.schema, stream)
 
     def _session(
         self, sql: EngineText, rows: RowsByTable, context: SingleQueryContext
@@ -184,10 +182,10 @@ class SessionRun:
         names: KnownNames,
         sql: EngineText,
         context: SingleQueryContext,
-        schema: pa.Schema,
+        schema: bytes,
         stream: Any,
     ) -> None:
-        self.schema = schema
+        self.schema = pa.ipc.read_schema(pa.py_buffer(schema))
         self._names = names
         self._sql = sql
         self._context = context

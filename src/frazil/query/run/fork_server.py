@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from frazil.processes import end_with_parent
+from frazil.query.run.protocol import FORKED, LOADED
 from frazil.query.run.worker_main import serve
 from frazil.query.warm_up import warm
 
@@ -39,6 +40,7 @@ def main(descriptor: int) -> None:
                 return
         warm()
         gc.freeze()  # a collection would copy the pages of everything that it visits
+        requests.sendall(LOADED)
         while _fork_one(requests, silence.fileno()):
             pass
 
@@ -58,7 +60,7 @@ def _fork_one(requests: socket.socket, silence: int) -> bool:
         os._exit(1)
     os.close(files[0])
     process = os.pidfd_open(pid)
-    socket.send_fds(requests, [b"f"], [process])
+    socket.send_fds(requests, [FORKED], [process])
     os.close(process)
     return True
 

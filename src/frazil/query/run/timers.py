@@ -13,6 +13,8 @@ from frazil.model import Clock
 logger = logging.getLogger(__name__)
 
 NS_PER_S = 1_000_000_000
+SWEEP_COUNT_MIN = 256
+"""From this many timers on, cancelled ones are removed before they are due."""
 
 
 class Timer:
@@ -35,6 +37,7 @@ class Timers:
         self._clock = clock
         self._changed = threading.Condition()
         self._due: list[tuple[int, int, Timer]] = []
+        self._sweep_count = SWEEP_COUNT_MIN
         self._numbers = itertools.count()
         self._is_closed = False
         self._thread = threading.Thread(target=self._serve, name="frazil-query", daemon=True)
@@ -46,8 +49,17 @@ class Timers:
         due_ns = self._clock.monotonic_ns() + int(delay_s * NS_PER_S)
         with self._changed:
             heapq.heappush(self._due, (due_ns, next(self._numbers), timer))
+            if len(self._due) > self._sweep_count:
+                self._sweep()
             self._changed.notify()
         return timer
+
+    def _sweep(self) -> None:
+        """Remove cancelled timers, which keep what they would have called. Most are cancelled, and
+        would be due in a minute."""
+        self._due = [entry for entry in self._due if not entry[2].is_cancelled]
+        heapq.heapify(self._due)
+        self._sweep_count = max(SWEEP_COUNT_MIN, 2 * len(self._due))
 
     def _serve(self) -> None:
         while (timer := self._next()) is not None:

@@ -1,6 +1,5 @@
 """Runs queries in worker processes, which have their own memory and can be killed.
 
-ForkServer   the process that the workers are forked from
 WorkerPool   the workers, started on demand and kept while they are in use
 Worker       one process, seen from the engine
 WorkerRun    a query that runs in one
@@ -12,12 +11,10 @@ import logging
 import os
 import select
 import signal
-import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +22,7 @@ import pyarrow as pa
 from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
 from frazil.model import MiB
+from frazil.query.run.fork_client import FORK_SERVER, WorkerProcess
 from frazil.query.run.protocol import (
     MEMORY_SLACK,
     Failed,
@@ -52,99 +50,10 @@ KEPT_BYTES_MAX = 128 * MiB
 """A worker that has grown by more than this is not used again: allocators rarely give memory
 back."""
 PAGE_BYTES = 4096
-START_S_MAX = 120.0
-"""How long the fork server may take to load. The first start after an update compiles."""
-ENVIRONMENT = {
-    "OPENBLAS_NUM_THREADS": "1",  # its threads would be started before the fork
-    "MIMALLOC_ARENA_RESERVE": "65536",  # KiB; by default 1 GiB of address space, which counts
-    "MALLOC_ARENA_MAX": "2",
-}
+EXIT_S_MAX = 0.1
+"""The kernel kills the workers of a fork server a moment before it reports that one as ended."""
 
 KILLED = Counter("frazil.query.processes.killed", "Worker processes killed, by reason.")
-STARTED = Counter("frazil.query.processes.started", "Worker processes started.")
-
-
-class ForkServer:
-    """One per process, for all its engines. Started with the first engine, ended with the last, and
-    started again if it has died. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._user_count = 0
-        self._process: subprocess.Popen[bytes] | None = None
-        self._requests: socket.socket | None = None
-
-    def acquire(self) -> None:
-        """Start the process for one more engine, without waiting for it."""
-        with self._lock:
-            self._user_count += 1
-            self._start()
-
-    def release(self) -> None:
-        """End the process if no other engine uses it."""
-        with self._lock:
-            self._user_count -= 1
-            if self._user_count == 0:
-                self._close()
-
-    def _start(self) -> socket.socket:
-        if self._requests is not None and self._process is not None and not self._process.poll():
-            return self._requests
-        self._close()
-        ours, theirs = socket.socketpair()
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "frazil.query.run.fork_server", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                env={**os.environ, **ENVIRONMENT},
-            )
-        except OSError as error:
-            ours.close()
-            raise Unavailable(f"cannot start a process for queries: {error}") from None
-        finally:
-            theirs.close()
-        ours.settimeout(START_S_MAX)
-        self._requests = ours
-        return ours
-
-    def fork(self) -> tuple[socket.socket, int]:
-        """Start a worker. Returns the socket to it, and a descriptor of its process."""
-        ours, theirs = socket.socketpair()
-        with ExitStack() as undo, self._lock, theirs:
-            undo.callback(ours.close)
-            requests = self._start()
-            try:
-                socket.send_fds(requests, [b"f"], [theirs.fileno()])
-                _, files, _, _ = socket.recv_fds(requests, 1, 1)
-            except OSError as error:
-                self._close()
-                raise Unavailable(f"cannot start a worker process for queries: {error}") from None
-            if not files:
-                self._close()
-                raise Unavailable("the process that starts query workers has ended; retry")
-            undo.pop_all()
-        STARTED.add()
-        return ours, files[0]
-
-    def _close(self) -> None:
-        if self._requests is not None:
-            self._requests.close()
-            self._requests = None
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-
-FORK_SERVER = ForkServer()
-
-
-def preload_workers() -> None:
-    """Start to load what query workers need, for the rest of this process's life: the first query
-    need not wait for it."""
-    FORK_SERVER.acquire()
 
 
 class WorkerPool:
@@ -172,7 +81,7 @@ class WorkerPool:
                     raise Unavailable("the query engine is closed")
                 worker = self._idle.pop() if self._idle else None
             if worker is None:
-                worker = Worker(*FORK_SERVER.fork(), self._hello, self._timers)
+                worker = Worker(FORK_SERVER.fork(), self._hello, self._timers)
             worker.wake()
             if worker.is_usable:
                 with self._lock:
@@ -245,13 +154,12 @@ class WorkerPool:
 class Worker:
     """One process. Owned by the thread that took it; any thread may `cancel` or `kill` it."""
 
-    def __init__(
-        self, channel: socket.socket, process: int, hello: WorkerHello, timers: Timers
-    ) -> None:
+    def __init__(self, forked: WorkerProcess, hello: WorkerHello, timers: Timers) -> None:
         self._timers = timers
-        self._channel = channel
-        self._process = process
-        self._pid = _pid_of(process)
+        self._channel = forked.channel
+        self._process = forked.descriptor
+        self._server = forked.server
+        self._pid = _pid_of(forked.descriptor)
         self._closing = threading.Lock()
         self._error: FrazilError | None = None
         self._is_ready = False
@@ -263,7 +171,7 @@ class Worker:
         self.memory_bytes_max = 0
         """The memory limit of the running query."""
         with suppress(OSError):  # a worker that has exited already is noticed in `receive`
-            send(channel, hello)
+            send(forked.channel, hello)
 
     @property
     def is_usable(self) -> bool:
@@ -347,13 +255,25 @@ class Worker:
     def _exit_error(self) -> FrazilError:
         """Return why the process has exited."""
         if self._error is None:
-            KILLED.add(reason="crash")
+            is_alone = not self._has_lost_server()
+            KILLED.add(reason="crash" if is_alone else "server")
             logger.warning("query process ended", extra={"pid": self._pid})
-            self._error = TooLarge(
-                "the query is too large or too deeply nested, or needs too much memory at once: "
-                "its worker process ended; make it smaller"
+            self._error = (
+                TooLarge(
+                    "the query is too large or too deeply nested, or needs too much memory at "
+                    "once: its worker process ended; make it smaller"
+                )
+                if is_alone
+                else Unavailable("the process that starts query workers has ended; retry")
             )
         return self._error
+
+    def _has_lost_server(self) -> bool:
+        """Whether this process ended because its fork server did."""
+        with suppress(subprocess.TimeoutExpired):
+            self._server.wait(EXIT_S_MAX)
+            return True
+        return False
 
     @property
     def grown_bytes(self) -> int:

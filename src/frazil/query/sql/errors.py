@@ -16,7 +16,7 @@ from frazil.query.sql.dialect import EngineText
 from frazil.results import line_and_column, tokens
 
 MESSAGE_LENGTH_MAX = 300
-"""Characters of DataFusion's message in an error of ours."""
+"""Characters of DataFusion's message, or of a name in the text, in an error of ours."""
 
 READ_ONLY = "SQL is read-only"
 _WRITER = re.compile(
@@ -69,9 +69,11 @@ def _short(message: str) -> str:
         r"\s*(\n\nbacktrace:|This issue was likely caused by a bug).*", "", text, flags=re.DOTALL
     )
     text = re.sub(r"\s*\n\s*(caused by\s*\n\s*)?", ": ", text)
-    if len(text) > MESSAGE_LENGTH_MAX:
-        text = f"{text[:MESSAGE_LENGTH_MAX]}..."
-    return text or "no message"
+    return _cut(text) or "no message"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MESSAGE_LENGTH_MAX else f"{text[:MESSAGE_LENGTH_MAX]}..."
 
 
 def _read_only(what: str) -> FrazilError:
@@ -94,7 +96,7 @@ def _syntax(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilE
     first = next((token.name for token in tokens(sql.original)), "")
     if _WRITER.fullmatch(first):
         return _read_only(first.upper())
-    return Malformed(f"this is not SQL{where}: {what[0].lower()}{what[1:]}")
+    return Malformed(f"this is not SQL{where}: {_cut(what[0].lower() + what[1:])}")
 
 
 def _column(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilError:
@@ -107,22 +109,21 @@ def _column(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilE
     guess = hint[1].rpartition(".")[2].replace('"', "") if hint else ""
     suggestion = f"; did you mean {guess}?" if guess else _suggest(column, columns)
     tables = f" in {', '.join(sorted(used))}" if used else ""
-    return Unknown(f"no column {name}{tables}{where}{suggestion}")
+    return Unknown(f"no column {_cut(name)}{tables}{where}{suggestion}")
 
 
 def _table(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilError:
     table = re.sub(r"^(datafusion\.)?(public\.)?", "", match[1])
     where = _where(sql, table) or _where(sql, table.rpartition(".")[2])
     known = ", ".join(sorted(names.tables))
-    return Unknown(
-        f"no table {table}{where}{_suggest(table, names.tables) or f'; the tables are {known}'}"
-    )
+    guess = _suggest(table, names.tables) or f"; the tables are {known}"
+    return Unknown(f"no table {_cut(table)}{where}{guess}")
 
 
 def _function(match: re.Match[str], sql: EngineText, names: KnownNames) -> FrazilError:
     function = match[1]
     guess = _suggest(function, names.functions)
-    return Unknown(f"no function {function}{_where(sql, function)}{guess}")
+    return Unknown(f"no function {_cut(function)}{_where(sql, function)}{guess}")
 
 
 def _where(sql: EngineText, name: str) -> str:
