@@ -3,7 +3,8 @@
     first client ─> SharedTail: poll, encode ─┬─> queue ─> client
                                               └─> queue ─> client ...     until the last one leaves
 
-A client that resumes from an earlier row first catches up by polls of its own, then joins.
+A client that resumes from an earlier row first catches up by polls of its own, then joins. One that
+is ahead, after a restart, waits.
 """
 
 from __future__ import annotations
@@ -65,6 +66,12 @@ class SharedTail:
             if not self._user_count:
                 self._task.cancel()
                 self._on_end()
+
+    async def reached(self, watermarks: Watermarks) -> None:
+        """Wait until everything below has been sent, or the tail ended. After a restart the rows
+        that a client has seen before become visible again, and would be sent to it again."""
+        while not (_covers(self.watermarks, watermarks) or self._task.done()):
+            await asyncio.sleep(self._interval_s)
 
     @contextmanager
     def joined(self) -> Iterator[Queue]:
@@ -128,6 +135,7 @@ class SharedTails:
         with tail.in_use():
             if start is not None:
                 yield hello(start)
+                await tail.reached(start)
                 own = open_poller(start)
                 while not _covers(own.watermarks, tail.watermarks):
                     events = await own.poll(tail.watermarks)
