@@ -53,6 +53,9 @@ class SharedTail:
         self._on_end = on_end
         self._user_count = 0
         self._queues: set[Queue] = set()
+        self._has_ended = False
+        self._polled = asyncio.Event()
+        """Set for a moment after each poll, and at the end."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     @contextmanager
@@ -70,14 +73,14 @@ class SharedTail:
     async def reached(self, watermarks: Watermarks) -> None:
         """Wait until everything below has been sent, or the tail ended. After a restart the rows
         that a client has seen before become visible again, and would be sent to it again."""
-        while not (_covers(self.watermarks, watermarks) or self._task.done()):
-            await asyncio.sleep(self._interval_s)
+        while not (_covers(self.watermarks, watermarks) or self._has_ended):
+            await self._polled.wait()
 
     @contextmanager
     def joined(self) -> Iterator[Queue]:
         """Get everything that is sent from now on."""
         queue: Queue = asyncio.Queue(QUEUE_MAX)
-        if self._task.done():
+        if self._has_ended:
             queue.put_nowait(None)
         self._queues.add(queue)
         try:
@@ -92,13 +95,20 @@ class SharedTail:
                 if events is not None:
                     self._send(events)
                 self.watermarks = self._poller.watermarks
+                self._wake()
                 await asyncio.sleep(self._interval_s)
         except FrazilError as error:
             logger.info("live tail ended", extra={"reason": str(error)})
         finally:
             self._on_end()
+            self._has_ended = True
+            self._wake()
             for queue in list(self._queues):
                 self._cut_off(queue)
+
+    def _wake(self) -> None:
+        self._polled.set()
+        self._polled.clear()
 
     def _send(self, events: bytes) -> None:
         for queue in list(self._queues):
