@@ -3,6 +3,8 @@
     log ──read, decode──> open ──freeze──> frozen ──seal──> sealed
                           grows            waits for disk   a mapped file
 
+Behind the log, rows are hidden until they are sealed: they need not be copied for queries first.
+
     tier.py            HotTier: follows the log, publishes rows, seals and evicts segments
     partition.py       HotPartition: one partition of the log as rows
     request_reader.py  batches of the log as requests for the decoder
