@@ -17,12 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from frazil.processes import end_with_parent
+from frazil.query.run.protocol import FORKED, WARM
 from frazil.query.run.worker_main import serve
 from frazil.query.warm_up import warm
 
 IDLE_S = 0.3
 """Compiled functions are loaded when no worker was asked for during this time. A worker forked
-before loads those that it needs."""
+before is an early one: it loads those that it needs, into memory of its own."""
 
 
 def main(descriptor: int) -> None:
@@ -31,6 +32,7 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the workers
+    gc.freeze()  # a collection would copy the pages of everything that it visits
     with socket.socket(fileno=descriptor) as requests, Path(os.devnull).open("wb") as silence:
         while select.select([requests], [], [], IDLE_S)[
             0
@@ -38,7 +40,8 @@ def main(descriptor: int) -> None:
             if not _fork_one(requests, silence.fileno()):
                 return
         warm()
-        gc.freeze()  # a collection would copy the pages of everything that it visits
+        gc.freeze()
+        requests.sendall(WARM)
         while _fork_one(requests, silence.fileno()):
             pass
 
@@ -58,7 +61,7 @@ def _fork_one(requests: socket.socket, silence: int) -> bool:
         os._exit(1)
     os.close(files[0])
     process = os.pidfd_open(pid)
-    socket.send_fds(requests, [b"f"], [process])
+    socket.send_fds(requests, [FORKED], [process])
     os.close(process)
     return True
 

@@ -25,6 +25,8 @@ from frazil.query.sql.dialect import EngineText
 
 _HEAD = struct.Struct("<QB")
 MESSAGE, ROWS = 0, 1
+FORKED, WARM = b"f", b"w"
+"""Of the fork server: a worker was forked; from now on workers share everything that is loaded."""
 MEMORY_SLACK = 2
 """A worker may grow by this many times `memory_bytes_max`: DataFusion counts the memory it holds,
 but not the batches it is producing."""

@@ -26,7 +26,9 @@ from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
 from frazil.model import MiB
 from frazil.query.run.protocol import (
+    FORKED,
     MEMORY_SLACK,
+    WARM,
     Failed,
     Finished,
     Gone,
@@ -73,6 +75,7 @@ class ForkServer:
         self._user_count = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
+        self._is_warm = False
 
     def acquire(self) -> None:
         """Start the process for one more engine, without waiting for it."""
@@ -109,6 +112,18 @@ class ForkServer:
         self._requests = ours
         return ours
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether workers share all that was loaded. Does not wait."""
+        if self._is_warm or not self._lock.acquire(blocking=False):
+            return self._is_warm
+        try:
+            if self._requests is not None and select.select([self._requests], [], [], 0)[0]:
+                self._is_warm = self._requests.recv(1) == WARM
+            return self._is_warm
+        finally:
+            self._lock.release()
+
     def fork(self) -> tuple[socket.socket, int]:
         """Start a worker. Returns the socket to it, and a descriptor of its process."""
         ours, theirs = socket.socketpair()
@@ -116,8 +131,11 @@ class ForkServer:
             undo.callback(ours.close)
             requests = self._start()
             try:
-                socket.send_fds(requests, [b"f"], [theirs.fileno()])
-                _, files, _, _ = socket.recv_fds(requests, 1, 1)
+                socket.send_fds(requests, [FORKED], [theirs.fileno()])
+                data, files, _, _ = socket.recv_fds(requests, 1, 1)
+                if data == WARM:
+                    self._is_warm = True
+                    _, files, _, _ = socket.recv_fds(requests, 1, 1)
             except OSError as error:
                 self._close()
                 raise Unavailable(f"cannot start a worker process for queries: {error}") from None
@@ -129,6 +147,7 @@ class ForkServer:
         return ours, files[0]
 
     def _close(self) -> None:
+        self._is_warm = False
         if self._requests is not None:
             self._requests.close()
             self._requests = None
@@ -173,6 +192,7 @@ class WorkerPool:
                 worker = self._idle.pop() if self._idle else None
             if worker is None:
                 worker = Worker(*FORK_SERVER.fork(), self._hello, self._timers)
+                worker.is_early = not FORK_SERVER.is_warm
             worker.wake()
             if worker.is_usable:
                 with self._lock:
@@ -183,9 +203,11 @@ class WorkerPool:
 
     def give_back(self, worker: Worker) -> None:
         """Keep a worker that has finished its query for the next one; end any other."""
+        is_outdated = worker.is_early and FORK_SERVER.is_warm
+        is_large = worker.grown_bytes > KEPT_BYTES_MAX
         with self._lock:
             self._busy.discard(worker)
-            if worker.is_usable and worker.grown_bytes <= KEPT_BYTES_MAX and not self._is_closed:
+            if worker.is_usable and not (is_outdated or is_large or self._is_closed):
                 worker.rest(self._idle_s, lambda: self._dismiss(worker))
                 self._idle.append(worker)
                 return
@@ -260,6 +282,8 @@ class Worker:
         self._base_bytes: int | None = None
         self._bytes_max: int | None = None
         self._byte_count = 0
+        self.is_early = False
+        """Whether it has memory of its own for what later workers share."""
         self.memory_bytes_max = 0
         """The memory limit of the running query."""
         with suppress(OSError):  # a worker that has exited already is noticed in `receive`
