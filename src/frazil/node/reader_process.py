@@ -9,6 +9,7 @@ Acknowledgements never wait for it. A reader that stops responding is killed.
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import subprocess
 import sys
@@ -57,6 +58,15 @@ LATE_S = 3.0
 """After this long without a beat, readiness says so."""
 KILL_WAIT_S = 0.5
 """How much longer than asked a stop may take before the reader is killed."""
+
+ENVIRONMENT = {
+    # Freed memory goes back to the system. By default each thread and Arrow's own allocator keep
+    # theirs, which doubled the memory of the reader under a steady load.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_TRIM_THRESHOLD_": "131072",
+}
+"""Of the reader and its children, unless it is set."""
 
 STARTED = Counter("frazil.node.reader.starts", "Reader processes started.")
 ENDED = Counter("frazil.node.reader.ends", "Reader processes that ended unasked, by reason.")
@@ -284,6 +294,7 @@ class _Life:
                 [sys.executable, "-m", "frazil.reader", *map(str, files)],
                 pass_fds=files,
                 stdin=subprocess.DEVNULL,
+                env={**ENVIRONMENT, **os.environ},
             )
             undo.pop_all()
         return cls(process, control, log, connections)
