@@ -4,6 +4,7 @@
     frames.py       32-byte checked header in front of every payload
     checkpoint.py   small state replaced whole: tmp, sync, rename, sync directory
     budget.py       Budget: bytes used, soft cap, hard cap
+    reserve.py      DiskReserve: free space that is kept for one flush of the lake
     ids.py          DurableCounter, TimeIds: numbers that never repeat, even after a crash
 
 `Disk` is the only access to storage. It is passed in, so that tests can pass a simulated one. A
@@ -37,6 +38,7 @@ from frazil.disk.frames import (
     walk_frames,
 )
 from frazil.disk.ids import DurableCounter, TimeIds, split_id
+from frazil.disk.reserve import DiskReserve
 
 __all__ = [
     "FRAME_HEADER",
@@ -48,6 +50,7 @@ __all__ = [
     "Budget",
     "Buffer",
     "Disk",
+    "DiskReserve",
     "DurableCounter",
     "File",
     "Frame",

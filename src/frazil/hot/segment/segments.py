@@ -124,6 +124,16 @@ class SealedSegments:
             EVICTED.add(len(evicted), reason=reason, topic=self.folder.topic)
         return evicted
 
+    def start_at(self, offset: int) -> bool:
+        """Skip rows that were never in a file: they are not read from the log again. Returns False
+        on a full disk; nothing is changed then."""
+        before = self.start_offset
+        self.start_offset = max(before, offset)
+        self.save_start()
+        if not self._is_start_saved:
+            self.start_offset = before
+        return self._is_start_saved
+
     def remove(self, evicted: Sequence[SealedSegment]) -> None:
         """Delete the files of evicted segments. Queries that hold their pieces read on."""
         self._remove(evicted)

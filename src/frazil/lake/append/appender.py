@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ROUND_BYTES_MAX = GiB
-"""Bytes of one partition in one round."""
+"""Bytes of one partition in one round; `lake.flush_bytes` while the disk is short of space."""
 
 ROWS = Counter("frazil.lake.rows", "Rows committed, by table.")
 SKIPPED = Counter(
@@ -102,8 +102,10 @@ class Appender:
         clock: Clock,
         rand: Rand,
         report: ReportActivity,
+        is_disk_short: Callable[[], bool] = lambda: False,
     ) -> None:
         self._source = source
+        self._is_disk_short = is_disk_short
         self._catalog = catalog
         self._config = config
         self._run = run
@@ -125,9 +127,14 @@ class Appender:
         clock: Clock,
         rand: Rand,
         report: ReportActivity = lambda _: None,
+        is_disk_short: Callable[[], bool] = lambda: False,
     ) -> Appender:
-        """Create missing tables, take all of them over, and publish their lake watermarks."""
-        appender = cls(source, catalog, config, run, clock, rand, report)
+        """Create missing tables, take all of them over, and publish their lake watermarks.
+
+        Rounds are small while `is_disk_short`: each lets the log give back what it has committed,
+        before the next one needs space.
+        """
+        appender = cls(source, catalog, config, run, clock, rand, report, is_disk_short)
         partitions = source.sources()
         appender._take((*(signal.table for signal in Signal), DEAD_LETTERS))
         appender._take(partition.table for partition in partitions)
@@ -221,11 +228,13 @@ class Appender:
         # are repeated, without the dead letters.
         dead_end = next_offsets(dead).get(source.topic_partition, 0)
         end = dead_end if dead_end > begin else None
-        slices = self._source.plan(source, begin, end, self._config.slice_bytes)
+        bytes_max = self._config.flush_bytes if self._is_disk_short() else ROUND_BYTES_MAX
+        slice_bytes = min(self._config.slice_bytes, bytes_max)
+        slices = self._source.plan(source, begin, end, slice_bytes)
         total = 0
         for count, slice in enumerate(slices):
             total += slice.size_bytes
-            if count and total > ROUND_BYTES_MAX and end is None:
+            if count and total > bytes_max and end is None:
                 return slices[:count]
         return slices
 
