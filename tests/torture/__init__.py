@@ -9,5 +9,5 @@ log/          the log: simulated faults, bit rot, SIGKILL, failing storage calls
 serving/      a node's endpoints: lost responses, overload, sealing and eviction under queries
 lake/         an appender broken at every step: each row once, each snapshot a prefix of the log
 sql/          hostile SQL against a node that must go on acknowledging
-node/         a whole node with Spark, killed and stopped at random under load
+node/         a whole node with Spark, killed and stopped at random under load; on a full disk
 """

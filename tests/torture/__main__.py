@@ -22,6 +22,7 @@ from tests.torture.checker import Verdict
 from tests.torture.lake import run as lake
 from tests.torture.log import kill9, powercut, rot, sim, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
+from tests.torture.node import full_disk
 from tests.torture.node import run as node
 from tests.torture.report import ANSWER_S_MAX, Report
 from tests.torture.serving import lost_answer, overload, rows, tiers
@@ -156,6 +157,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "tiers": (tiers.run, 200),
     "node": (node.run, 50),
     "sql": (sql.run, 500),
+    "full_disk": (full_disk.run, 2),
 }
 """Name -> (function to run, default number of cycles)."""
 
