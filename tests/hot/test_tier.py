@@ -706,6 +706,24 @@ def test_a_short_disk_gets_no_new_files() -> None:
         assert places(each.tier.pieces("logs")) == expected_places(22)[40:]
 
 
+def test_a_file_must_leave_the_reserve_free() -> None:
+    """Many segments may wait for space; those that fit are written when there is some."""
+    disk = SimDisk()
+    machine = start(disk, lake_watermark=lambda *_: 0, reserve_bytes=1000)
+    seal_each(machine, 10)
+    machine.add(*lines(10, 20))
+    machine.tier.step()
+    machine.tier.freeze()
+    used = sum(len(disk.data(path)) for path in disk.files())
+    disk.faults.capacity_bytes = used + 2000
+    assert machine.tier.seal() == 0
+    assert machine.tier.disk_shortage is None
+    disk.faults.capacity_bytes = used + 100_000
+    assert machine.tier.seal() == 1
+    assert files(disk) == [0, 10]
+    assert_whole(machine, 20)
+
+
 def test_adjacent_small_files_are_merged() -> None:
     disk = SimDisk()
     machine = start(disk)

@@ -20,7 +20,7 @@ LOG = 0.6
 """Share of the rest for the log; the hot tier has the other part."""
 SEGMENTS = 16
 """Segments that the log must be able to hold: it deletes whole ones."""
-SEALS = 4
+SEALS = 8
 """Sealed files that the hot tier must be able to hold."""
 FLUSHES = 8
 """The lake commits when the log is filled to one part of so many."""
@@ -39,9 +39,15 @@ def _sizes(folder: Path) -> Iterable[int]:
 
 
 def reserve_bytes(config: Config) -> int:
-    """Return the free space to keep for one flush, and for the log's next segment meanwhile."""
-    flush_bytes = config.lake.flush_bytes if config.lake.enabled else 0
-    return flush_bytes + config.log.segment_bytes_max
+    """Return the free space to keep, so that flushes free more than they take.
+
+    The log deletes whole segments, and only what the hot tier has let go, which is whole segments
+    of its own: flushes must get past the end of both first.
+    """
+    if not config.lake.enabled:
+        return config.log.segment_bytes_max
+    seal_bytes = config.hot.seal_bytes if config.hot.enabled else 0
+    return config.lake.flush_bytes + seal_bytes + config.log.segment_bytes_max
 
 
 def fit_to_disk(config: Config, *, free_bytes: int, used_bytes: int) -> Config:

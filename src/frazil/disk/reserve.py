@@ -28,17 +28,18 @@ class DiskReserve:
     size_bytes: int
     """0 if nothing is reserved; then the disk is never looked at."""
 
-    def missing_bytes(self) -> int:
-        """Return how many bytes derived data should free now; 0 if there is enough space."""
-        return max(0, KEPT_RESERVES * self.size_bytes - self._free_bytes())
+    def missing_bytes(self, added_bytes: int = 0) -> int:
+        """Return how many bytes derived data should free now, or before it adds some; 0 if there is
+        enough space."""
+        if self.size_bytes == 0:
+            return 0
+        return max(0, KEPT_RESERVES * self.size_bytes + added_bytes - self._free_bytes())
 
     def is_used(self) -> bool:
         """Return whether less than the reserve is free."""
-        return self._free_bytes() < self.size_bytes
+        return self.size_bytes > 0 and self._free_bytes() < self.size_bytes
 
     def _free_bytes(self) -> int:
-        if self.size_bytes == 0:
-            return 0
         free = self.disk.space()
         FREE.set(free)
         return free

@@ -90,7 +90,7 @@ class Sealer:
 
     def _seal_one(self, partition: HotPartition, segment: OpenSegment) -> bool:
         """Write one segment. Returns False if that failed; nothing is changed then."""
-        if self.shortage is not None:
+        if not self._has_room(segment.size_bytes):
             if self._held(partition) >= segment.end_offset:
                 return self._give_up(partition, segment)
             if not self._is_memory_short:
@@ -132,6 +132,10 @@ class Sealer:
         self._given_up_bytes += segment.size_bytes
         return True
 
+    def _has_room(self, size_bytes: int) -> bool:
+        """Return whether a file may be written. Without a lake no space is kept for its flush."""
+        return self._lake_watermark is None or not self._reserve.missing_bytes(size_bytes)
+
     @property
     def _is_memory_short(self) -> bool:
         return self._visible.unsealed_bytes >= self._config.memory_bytes_max
@@ -146,11 +150,11 @@ class Sealer:
     def _merge_and_evict(self) -> None:
         """Merge small files, and evict the oldest above the limit. Failures wait for the next
         seal."""
-        visible = self._visible
+        seal_bytes = self._config.seal_bytes
         try:
-            for partition in visible.partitions:
+            for partition in self._visible.partitions:
                 # A merged file is written before the small ones are removed.
-                if self.shortage is None and partition.segments.merge(self._config.seal_bytes):
+                if self._has_room(seal_bytes) and partition.segments.merge(seal_bytes):
                     self._publish()
             while self._is_above_limit and self._evict_oldest("size"):
                 continue

@@ -14,7 +14,7 @@ from msgspec import structs
 from pyiceberg.catalog import Catalog
 
 from frazil import tracing
-from frazil.errors import Conflict, Fenced
+from frazil.errors import Conflict, Fenced, Overloaded
 from frazil.lake.append import appender as appending
 from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.commit import commit, next_offsets
@@ -294,6 +294,31 @@ def test_rounds_are_small_while_the_disk_is_short(
     rounds = list(world.open(is_disk_short=is_disk_short).append_all())
     assert (len(rounds) > 1) == is_disk_short
     assert world.rows() == expected(300)
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_a_full_disk_gets_back_files_that_were_not_committed(
+    world: World, is_committed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each attempt would leave its files, and take the space that the next one needs."""
+
+    def commit_on_a_full_disk(*arguments: Any, **more: Any) -> int:
+        if is_committed:
+            commit(*arguments, **more)
+        raise Overloaded("the disk is full")
+
+    def file_count() -> int:
+        return len(list((world.folder / "lake/warehouse/frazil/logs").rglob("*.parquet")))
+
+    world.add(3)
+    appender = world.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(appending, "commit", commit_on_a_full_disk)
+        with pytest.raises(Overloaded):
+            appender.append()
+    assert (file_count() > 0) == is_committed
+    appender.append()
+    assert world.rows() == expected(3)
 
 
 def test_incomplete_task_results_are_a_conflict(world: World) -> None:

@@ -50,6 +50,8 @@ BODY_BYTES = 750
 SENDERS = 3
 FOREIGN_SHARE = 0.25
 """How much of each cycle another program holds the rest of the disk."""
+FREE_SHARE = 0.2
+"""With less of the disk a node may refuse requests for good: it keeps an eighth in reserve."""
 RESUME_S_MAX = 60.0
 """From space on the disk to the next acknowledgement."""
 VISIBLE_S_MAX = 60.0
@@ -217,23 +219,33 @@ class DiskTorture:
         each_s = seconds / cycles
         for cycle in range(cycles):
             time.sleep(each_s * (1 - FOREIGN_SHARE) / 2)
-            was_full = self._is_refusing()
             with foreign_file(self._disk):
                 self._note("taken")
                 time.sleep(each_s * FOREIGN_SHARE)
             self._note("given_back")
             back_s = time.monotonic()
             commits = self._commits()
-            if not was_full:
+            if not self._is_filled():
                 self._await_ack(cycle, back_s)
                 self._await_commit(cycle, commits)
             time.sleep(max(0.0, each_s * (1 - FOREIGN_SHARE) / 2 - (time.monotonic() - back_s)))
             self._describe(cycle)
         self._check_alive()
 
-    def _is_refusing(self) -> bool:
-        """Whether the tables alone have filled the disk: nobody can give anything back then."""
-        return time.monotonic() - self._load.last_ack_s > RESUME_S_MAX / 10
+    def _is_filled(self) -> bool:
+        """Whether the node itself has filled the disk, so that space did not come."""
+        usage = shutil.disk_usage(self._disk)
+        return usage.free < FREE_SHARE * usage.total
+
+    def _megabytes(self, name: str) -> int:
+        """The size of a folder of the node."""
+        size = 0
+        for path in (self._node.folder / name).rglob("*"):
+            try:
+                size += path.stat().st_blocks * 512
+            except OSError:  # removed meanwhile
+                continue
+        return size // MB
 
     def _await_ack(self, cycle: int, back_s: float) -> None:
         while self._load.last_ack_s <= back_s:
@@ -269,14 +281,7 @@ class DiskTorture:
 
     def _describe(self, cycle: int) -> None:
         usage = shutil.disk_usage(self._disk)
-        sizes = {
-            name: sum(
-                path.stat().st_blocks * 512 // MB
-                for path in (self._node.folder / name).rglob("*")
-                if path.is_file()
-            )
-            for name in ("log", "hot", "lake")
-        }
+        sizes = {name: self._megabytes(name) for name in ("log", "hot", "lake")}
         print(
             f"  cycle {cycle}: {dict(self._load.outcomes)}, {usage.free // MB} MB free, {sizes}",
             file=sys.stderr,

@@ -20,12 +20,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from frazil import tracing
-from frazil.errors import Conflict
+from frazil.errors import Conflict, Overloaded
 from frazil.lake.append.commit import (
     TableChange,
     check_owner,
     check_topics,
     commit,
+    find_commit,
     next_offsets,
     take_over,
 )
@@ -34,6 +35,7 @@ from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.append.task import DEAD_LETTERS, TaskTarget, WrittenSlice
 from frazil.lake.catalog.catalog import catalog_calls
+from frazil.lake.files.object_store import open_store
 from frazil.metrics import Counter
 from frazil.model import Clock, GiB, Rand, Signal, TopicPartition
 from frazil.settings import LakeConfig
@@ -271,22 +273,22 @@ class Appender:
         known = next_offsets(table)
         begins = {part.topic_partition: known.get(part.topic_partition, 0) for part in covered}
         _count_skipped(covered, begins)
-        dead_count = self._commit_dead(dead, written, covered)
         files = [file for each in written for file in each.files]
         name = written[0].source.table
-        snapshot_id = commit(
-            self._catalog,
-            self._full_name(name),
-            TableChange(
-                files=[data_file_of(file, table) for file in files],
-                begins=begins,
-                ends={part.topic_partition: part.end for part in covered},
-                appender=self._name,
-                commit_id=self._unique(),
-                identities=_only(identities, [part.topic for part in covered]),
-            ),
-            clock=self._clock,
+        change = TableChange(
+            files=[data_file_of(file, table) for file in files],
+            begins=begins,
+            ends={part.topic_partition: part.end for part in covered},
+            appender=self._name,
+            commit_id=self._unique(),
+            identities=_only(identities, [part.topic for part in covered]),
         )
+        try:
+            dead_count = self._commit_dead(dead, written, covered)
+            snapshot_id = commit(self._catalog, self._full_name(name), change, clock=self._clock)
+        except Overloaded:
+            self._discard(name, change.commit_id, files)
+            raise
         row_count = sum(file.row_count for file in files)
         ROWS.add(row_count, table=name)
         self._publish({each.source: None for each in written})
@@ -297,6 +299,16 @@ class Appender:
             dead_count=dead_count,
             snapshot_id=snapshot_id,
         )
+
+    def _discard(self, name: str, commit_id: str, files: Sequence[WrittenFile]) -> None:
+        """Remove files that a full disk kept from being committed: the next round writes them
+        again, and needs their space. Not with a catalog elsewhere, which may answer late."""
+        table = self._load(name)
+        if self._config.catalog or find_commit(table, commit_id) is not None:
+            return
+        store = open_store(table.location(), table.io)
+        for file in files:
+            store.unlink(file.path)
 
     def _commit_dead(
         self, dead: Table, written: Sequence[WrittenSlice], covered: Sequence[Covered]
