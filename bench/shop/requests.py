@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -107,26 +108,41 @@ class Shop:
                 written += 1
                 yield "otlp_spans", self._filled(self._choose(spans), sent_ns, LOGS_PER_SPAN)
 
+    def current_requests(self) -> Iterator[tuple[str, bytes]]:
+        """Requests without end, whose records happened in the seconds before they are asked for."""
+        logs, spans = _templates(_log_request), _templates(_span_request)
+        begin_ns = time.time_ns() - LATE_NS
+        span_share = self._spans / (self._logs + self._spans)
+        while True:
+            sent_ns = time.time_ns() - begin_ns
+            if self._chance.random() < span_share:
+                template = self._choose(spans)
+                yield "otlp_spans", self._filled(template, sent_ns, LOGS_PER_SPAN, begin_ns)
+            else:
+                yield "otlp_logs", self._filled(self._choose(logs), sent_ns, 1, begin_ns)
+
     def _choose(self, templates: list[list[Template]]) -> Template:
         some = templates[self._chance.choice(len(SERVICES), p=self._weights)]
         return some[self._chance.integers(len(some))]
 
-    def _filled(self, template: Template, sent_ns: int, one_in: int) -> bytes:
+    def _filled(
+        self, template: Template, sent_ns: int, one_in: int, begin_ns: int = BEGIN_NS
+    ) -> bytes:
         """The request with other times, ids and numbers."""
         chance, places = self._chance, template.places
         body = template.body.copy()
         times = np.sort(sent_ns - chance.integers(0, LATE_NS, RECORDS))
         traces = times * self.trace_count // HOUR_NS // one_in * one_in
-        _put(body, places["time"], _little(BEGIN_NS + times))
+        _put(body, places["time"], _little(begin_ns + times))
         _put(body, places["trace_id"], _ids(traces, 16))
         _put(body, places["span_id"], _ids(chance.integers(0, 1 << 62, RECORDS), 8))
         _put(body, places["user"], _digits(chance.integers(0, USERS, RECORDS), 7))
         if "number" in places:
             _put(body, places["number"], _digits(chance.integers(0, 10**8, RECORDS), 8))
-            _put(body, places["observed"], _little(BEGIN_NS + times + 5_000))
+            _put(body, places["observed"], _little(begin_ns + times + 5_000))
         if "end" in places:
             took = chance.lognormal(16, 1, RECORDS).astype(np.int64)
-            _put(body, places["end"], _little(BEGIN_NS + times + took))
+            _put(body, places["end"], _little(begin_ns + times + took))
         return body.tobytes()
 
 

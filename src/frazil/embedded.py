@@ -18,8 +18,8 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from frazil.config import Config, load
-from frazil.disk import Disk, RealDisk
+from frazil.config import Config, load, reserve_bytes
+from frazil.disk import Disk, DiskReserve, RealDisk
 from frazil.errors import Malformed, Overloaded, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
 from frazil.lake import (
@@ -111,6 +111,7 @@ class Embedded:
                 schemas=arrow.TABLES,
                 clock=clock,
                 lake_watermark=None if view is None else view.held,
+                reserve_bytes=reserve_bytes(config),
             )
             stack.callback(tier.close)
             topics = TopicTables(
@@ -330,6 +331,7 @@ def open_lake(
             rand=rand,
             auto_flush=auto_flush,
             on_spark=on_spark,
+            reserve=DiskReserve(RealDisk(config.data), reserve_bytes(config)),
         )
     except Unavailable as error:
         logger.warning("there is no lake", extra={"reason": str(error)})

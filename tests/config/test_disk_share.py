@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.config import Config, disk_use, fit_to_disk
+from frazil.config import Config, disk_use, fit_to_disk, reserve_bytes
 from frazil.model import GiB, MiB
 from frazil.settings import HotConfig
 
@@ -20,7 +20,7 @@ def test_a_large_disk_changes_nothing() -> None:
     assert fit_to_disk(config, free_bytes=7 * GiB, used_bytes=18 * GiB) == config
 
 
-@given(st.integers(100 * MiB, 30 * GiB), st.booleans())
+@given(st.integers(64 * MiB, 30 * GiB), st.booleans())
 def test_log_and_hot_tier_leave_room_on_any_disk(total: int, has_hot: bool) -> None:
     """And the settings stay valid: there is room for the topics of OTLP and the largest batch."""
     config = Config(hot=HotConfig(enabled=has_hot))
@@ -28,8 +28,9 @@ def test_log_and_hot_tier_leave_room_on_any_disk(total: int, has_hot: bool) -> N
     hot = fitted.hot.disk_bytes_max if has_hot else 0
     assert fitted.log.disk_bytes_max + hot <= 0.76 * total
     assert fitted.lake.flush_bytes <= fitted.log.disk_bytes_max / 4
+    assert 2 * reserve_bytes(fitted) <= 0.3 * total
     segment = fitted.log.segment_bytes_max
-    assert 4 * segment + max(2 * segment, config.log.batch_bytes_max) <= fitted.log.disk_bytes_max
+    assert 4 * segment + max(2 * segment, fitted.log.batch_bytes_max) <= fitted.log.disk_bytes_max
     assert msgspec.json.decode(msgspec.json.encode(fitted), type=Config) == fitted
 
 

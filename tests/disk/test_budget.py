@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.disk import Budget
+from frazil.disk import Budget, DiskReserve
 from frazil.disk.budget import REFUSED, USED
 from frazil.errors import Overloaded
+from tests.sim.disk import Faults, SimDisk
 
 
 def budget() -> Budget:
@@ -105,3 +106,42 @@ def test_a_small_append_keeps_the_claim_of_a_larger_one() -> None:
     budget.take(-200)
     assert not budget.is_tight
     budget.admit(300)
+
+
+def test_the_disk_gives_way_in_two_steps() -> None:
+    """First what need not be kept is removed, then appends are refused; both end by themselves."""
+    disk = SimDisk(faults=Faults(capacity_bytes=1000))
+    reserve = DiskReserve(disk, 100)
+    room = Budget(hard_bytes_max=1000, segment_bytes_max=300, reserve=reserve)
+    for free, missing, is_short, is_used in (
+        (200, 0, False, False),
+        (199, 1, True, False),
+        (100, 100, True, False),
+        (99, 101, True, True),
+        (0, 200, True, True),
+        (150, 50, True, False),
+        (1000, 0, False, False),
+    ):
+        disk.faults.capacity_bytes = free
+        assert reserve.missing_bytes() == missing
+        room.check_space()
+        assert (room.is_disk_short, room.should_release) == (is_short, is_short)
+        assert (room.is_reserve_used, room.is_full, room.has_room) == (
+            is_used,
+            is_used,
+            not is_used,
+        )
+        assert not room.is_tight, "nothing that is needed is dropped"
+        if is_used:
+            with pytest.raises(Overloaded, match="the disk is full"):
+                room.admit(1)
+        else:
+            room.admit(1)
+
+
+def test_without_a_reserve_the_disk_is_not_looked_at() -> None:
+    disk = SimDisk(faults=Faults(capacity_bytes=0))
+    room = Budget(hard_bytes_max=1000, segment_bytes_max=300, reserve=DiskReserve(disk, 0))
+    room.check_space()
+    assert not room.is_disk_short
+    room.admit(1)

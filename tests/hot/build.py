@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from frazil.disk import Mode
+from frazil.hot.sealer import LakeWatermark
 from frazil.hot.segment.piece import Piece
 from frazil.hot.tier import SOURCES, HotTier
 from frazil.log import Log, Record, append_of_records
@@ -181,6 +182,8 @@ def start(
     topic: TopicConfig | None = None,
     decode: Decode = decode,
     schemas: Mapping[str, pa.Schema] = SCHEMAS,
+    lake_watermark: LakeWatermark | None = None,
+    reserve_bytes: int = 0,
 ) -> Machine:
     """Open the log and the tier, as a node does."""
     clock = SimClock()
@@ -194,7 +197,16 @@ def start(
     )
     if not any(known.name == TOPIC for known in log.topics()):
         log.create_topic(TOPIC, topic)
-    tier = HotTier(disk, log, config, decode=decode, schemas=schemas, clock=clock)
+    tier = HotTier(
+        disk,
+        log,
+        config,
+        decode=decode,
+        schemas=schemas,
+        clock=clock,
+        lake_watermark=lake_watermark,
+        reserve_bytes=reserve_bytes,
+    )
     return Machine(disk, clock, log, tier)
 
 

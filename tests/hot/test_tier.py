@@ -12,14 +12,14 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from frazil.disk import WriteBuffer
 from frazil.errors import Malformed, Unknown
 from frazil.hot.partition import LOST
 from frazil.hot.recovery import SET_ASIDE
-from frazil.hot.sealer import SEAL_FAILED
+from frazil.hot.sealer import SEAL_FAILED, UNMAP_MS
 from frazil.hot.segment import segments
 from frazil.hot.segment.arrow_segment import open_segment, write_segment
 from frazil.hot.segment.segments import EVICTED, MERGE_COUNT
-from frazil.hot.segment.write_buffer import WriteBuffer
 from frazil.hot.tier import STALLED, HotTier
 from frazil.log.subscribers import load_progress
 from frazil.model import Rand
@@ -664,6 +664,92 @@ def test_the_oldest_files_are_evicted_above_the_disk_limit() -> None:
     assert machine.tier.pieces("spans") == (), "the oldest of all tables"
     found = places(machine.tier.pieces("logs"))
     assert found == expected_places(1000)[-len(found) :] and len(found) > 100
+
+
+def test_a_short_disk_gets_back_the_files_that_the_lake_has() -> None:
+    """The oldest ones, as many as needed; others stay, also while nothing more can be given up."""
+    disk = SimDisk()
+    in_lake = 0
+    machine = start(disk, lake_watermark=lambda *_: in_lake, reserve_bytes=1000)
+    seal_each(machine, 10, 20, 30)
+    used = sum(len(disk.data(path)) for path in disk.files())
+    evicted = EVICTED.value(reason="disk", topic=TOPIC)
+
+    def check(free: int) -> list[int]:
+        disk.faults.capacity_bytes = used + free
+        machine.clock.advance(UNMAP_MS)
+        machine.tier.seal()
+        return files(disk)
+
+    assert check(2000) == [0, 10, 20]
+    assert machine.tier.disk_shortage is None
+    assert check(1999) == [0, 10, 20]
+    assert "short of space: 0 bytes" in (machine.tier.disk_shortage or "")
+    in_lake = 29
+    assert check(1999) == [10, 20], "one file is enough"
+    assert check(-20_000) == [20], "the lake does not have its last row"
+    assert EVICTED.value(reason="disk", topic=TOPIC) == evicted + 2
+    assert "bytes of the hot tier given up" in (machine.tier.disk_shortage or "")
+    assert places(machine.tier.pieces("logs")) == expected_places(30)[40:]
+    assert check(20_000) == [20]
+    assert machine.tier.disk_shortage is None
+
+
+def test_without_a_lake_a_short_disk_gets_nothing_back() -> None:
+    """No other place has the rows."""
+    disk = SimDisk()
+    machine = start(disk, reserve_bytes=1000)
+    seal_each(machine, 10, 20)
+    disk.faults.capacity_bytes = sum(len(disk.data(path)) for path in disk.files())
+    machine.clock.advance(UNMAP_MS)
+    machine.tier.seal()
+    assert files(disk) == [0, 10]
+    assert machine.tier.disk_shortage is None
+    assert_whole(machine, 20)
+
+
+def test_a_short_disk_gets_no_new_files() -> None:
+    """Rows wait in memory until the lake has them; then the log need not keep them either."""
+    disk = SimDisk()
+    in_lake = 0
+    machine = start(disk, lake_watermark=lambda *_: in_lake, reserve_bytes=1000)
+    seal_each(machine, 10)
+    disk.faults.capacity_bytes = sum(len(disk.data(path)) for path in disk.files()) + 10_000
+    machine.add(*lines(10, 20))
+    disk.faults.capacity_bytes -= 9500
+    machine.tier.step()
+    machine.clock.advance(UNMAP_MS)
+    machine.tier.seal()
+    assert machine.seal() == 0
+    assert (files(disk), watermark(disk)) == ([0], 10)
+    assert_whole(machine, 20)
+    in_lake = 20
+    machine.tier.seal()
+    assert (files(disk), watermark(disk)) == ([], 20)
+    assert places(machine.tier.pieces("logs")) == []
+    disk.faults.capacity_bytes = None
+    machine.add(*lines(20, 22))
+    machine.catch_up()
+    for each in (machine, restarted(disk)):
+        assert places(each.tier.pieces("logs")) == expected_places(22)[40:]
+
+
+def test_a_file_must_leave_the_reserve_free() -> None:
+    """Many segments may wait for space; those that fit are written when there is some."""
+    disk = SimDisk()
+    machine = start(disk, lake_watermark=lambda *_: 0, reserve_bytes=1000)
+    seal_each(machine, 10)
+    machine.add(*lines(10, 20))
+    machine.tier.step()
+    machine.tier.freeze()
+    used = sum(len(disk.data(path)) for path in disk.files())
+    disk.faults.capacity_bytes = used + 2000
+    assert machine.tier.seal() == 0
+    assert machine.tier.disk_shortage is None
+    disk.faults.capacity_bytes = used + 100_000
+    assert machine.tier.seal() == 1
+    assert files(disk) == [0, 10]
+    assert_whole(machine, 20)
 
 
 def test_adjacent_small_files_are_merged() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from frazil.disk import RealDisk
+from frazil.disk import DiskReserve, RealDisk
 from frazil.errors import Overloaded, Unavailable
 from frazil.lake import Lake, LakeView, TablesView
 from frazil.lake import lake as filling
@@ -35,13 +35,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 
 @contextmanager
 def opened(
-    folder: Path, *, auto_flush: bool = False, **settings: Any
+    folder: Path, *, auto_flush: bool = False, reserve_bytes: int = 0, **settings: Any
 ) -> Iterator[tuple[Log, Lake]]:
     config = LakeConfig(driver_memory_bytes=512 * MiB, **settings)
     with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
         log.create_topic("otlp_logs", TopicConfig(awaits_lake=True))
         with Lake.open(
-            log, folder, config, clock=CLOCK, rand=random.SystemRandom(), auto_flush=auto_flush
+            log,
+            folder,
+            config,
+            clock=CLOCK,
+            rand=random.SystemRandom(),
+            auto_flush=auto_flush,
+            reserve=DiskReserve(RealDisk(folder), reserve_bytes),
         ) as lake:
             yield log, lake
 
@@ -126,6 +132,20 @@ def test_a_flush_refreshes_the_view_once(tmp_path: Path, seen: list[LakeView]) -
         assert done.row_count == 2
         assert seen == [lake.view]
         assert lake.view.held("logs", "otlp_logs", 0) == 1
+
+
+def test_a_full_disk_makes_a_round_due(
+    tmp_path: Path, seen: list[LakeView], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few records wait: what is in the tables can be removed elsewhere."""
+    assert seen == []
+    monkeypatch.setattr(filling, "FULL_AGE_MS", 1)
+    more_than_any_disk = 1 << 60
+    with opened(
+        tmp_path, auto_flush=True, flush_age_ms=NEVER_MS, reserve_bytes=more_than_any_disk
+    ) as (log, _):
+        add(log)
+        eventually(lambda: log._retention.published("otlp_logs", 0) == 1)
 
 
 def test_the_view_is_not_refreshed_without_queries(

@@ -70,6 +70,7 @@ def open_log(
     fatal: Fatal | None = None,
     threaded: bool = False,
     topic: TopicConfig | None = None,
+    reserve_bytes: int = 0,
 ) -> Log:
     """The log on `disk` with one topic. Every opening draws other salts, as a real one does."""
     log = Log.open(
@@ -81,6 +82,7 @@ def open_log(
         floors=floors,
         fatal=fatal or Fatal(),
         threaded=threaded,
+        reserve_bytes=reserve_bytes,
     )
     if not any(known.name == TOPIC for known in log.topics()):
         log.create_topic(TOPIC, topic)

@@ -254,6 +254,29 @@ def test_a_tight_budget_removes_released_segments_early() -> None:
     assert log.budget.used_bytes <= TIGHT.disk_bytes_max
 
 
+@pytest.mark.parametrize("when_full", ["backpressure", "drop_oldest"])
+def test_a_short_disk_gets_back_released_segments_and_no_others(when_full: str) -> None:
+    """Whoever fills it: what the lake does not have yet is not dropped for another program."""
+    disk = SimDisk()
+    config = msgspec.structs.replace(SMALL, when_full=when_full)
+    topic = TopicConfig(awaits_lake=True, retention_ms=10**9)
+    log = open_log(disk, config, topic=topic, reserve_bytes=10_000)
+    for _ in range(100):
+        add(log, b"x" * 100)
+    log.publish(TOPIC, 0, 50)
+    log.maintain()
+    assert start_of(log) == 0
+    disk.faults.capacity_bytes = 10_000
+    log.maintain()
+    assert 40 < start_of(log) <= 50
+    with pytest.raises(Overloaded, match="the disk is full"):
+        submit(log, batch(b"x"))
+    disk.faults.capacity_bytes = None
+    log.maintain()
+    add(log, b"x")
+    assert 40 < start_of(log) <= 50
+
+
 def test_drop_oldest_never_refuses_and_counts_unread_offsets() -> None:
     clock = SimClock()
     config = msgspec.structs.replace(TIGHT, when_full="drop_oldest")

@@ -22,6 +22,7 @@ from tests.torture.checker import Verdict
 from tests.torture.lake import run as lake
 from tests.torture.log import kill9, powercut, rot, sim, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
+from tests.torture.node import full_disk
 from tests.torture.node import run as node
 from tests.torture.processes import run as processes
 from tests.torture.report import ANSWER_S_MAX, Report
@@ -158,6 +159,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "node": (node.run, 50),
     "processes": (processes.run, 200),
     "sql": (sql.run, 500),
+    "full_disk": (full_disk.run, 2),
 }
 """Name -> (function to run, default number of cycles)."""
 

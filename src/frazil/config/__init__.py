@@ -3,7 +3,7 @@
 Each room gets its own frozen struct and knows no other. Nothing below reads the environment.
 
     config.py       Config: one struct per room, and the rules between rooms
-    disk_share.py   limits of log and hot tier that fit the disk
+    disk_share.py   limits of log and hot tier that fit the disk, and the reserve of free space
     settings.py     the list of all settings, derived from the structs
     types.py        types of settings, and parsing of text
     secrets.py      secrets: redaction, and `env:` and `file:` references
@@ -17,7 +17,7 @@ Each room gets its own frozen struct and knows no other. Nothing below reads the
 """
 
 from frazil.config.config import Config
-from frazil.config.disk_share import disk_use, fit_to_disk
+from frazil.config.disk_share import disk_use, fit_to_disk, reserve_bytes
 from frazil.config.effective import EffectiveSetting, effective_settings, toml_line
 from frazil.config.loader import Loaded, load, read
 from frazil.config.reference import reference
@@ -39,6 +39,7 @@ __all__ = [
     "load",
     "read",
     "reference",
+    "reserve_bytes",
     "settings",
     "template",
     "toml_line",

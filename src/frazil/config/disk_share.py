@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from frazil.config.config import Config
+from frazil.config.config import BATCH_OVERHEAD_BYTES, Config
 from frazil.model import MiB
 
 RESERVE = 0.25
@@ -20,11 +20,13 @@ LOG = 0.6
 """Share of the rest for the log; the hot tier has the other part."""
 SEGMENTS = 16
 """Segments that the log must be able to hold: it deletes whole ones."""
-SEALS = 4
+SEALS = 8
 """Sealed files that the hot tier must be able to hold."""
-FLUSHES = 4
+FLUSHES = 8
 """The lake commits when the log is filled to one part of so many."""
 SEGMENT_BYTES_MIN = 1 * MiB
+BATCHES = 4
+"""Batches of the largest size that the log must be able to hold."""
 
 
 def disk_use(folder: Path) -> int:
@@ -34,6 +36,18 @@ def disk_use(folder: Path) -> int:
 
 def _sizes(folder: Path) -> Iterable[int]:
     return (path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def reserve_bytes(config: Config) -> int:
+    """Return the free space to keep, so that flushes free more than they take.
+
+    The log deletes whole segments, and only what the hot tier has let go, which is whole segments
+    of its own: flushes must get past the end of both first.
+    """
+    if not config.lake.enabled:
+        return config.log.segment_bytes_max
+    seal_bytes = config.hot.seal_bytes if config.hot.enabled else 0
+    return config.lake.flush_bytes + seal_bytes + config.log.segment_bytes_max
 
 
 def fit_to_disk(config: Config, *, free_bytes: int, used_bytes: int) -> Config:
@@ -49,6 +63,8 @@ def fit_to_disk(config: Config, *, free_bytes: int, used_bytes: int) -> Config:
     log_max = min(config.log.disk_bytes_max, int(room * LOG) if hot_bytes else room)
     hot_max = min(config.hot.disk_bytes_max, room - log_max)
     segment = max(SEGMENT_BYTES_MIN, min(config.log.segment_bytes_max, log_max // SEGMENTS))
+    batch = min(config.log.batch_bytes_max, log_max // BATCHES)
+    body = min(config.ingest.body_bytes_max, batch - BATCH_OVERHEAD_BYTES)
     seal = max(SEGMENT_BYTES_MIN, min(config.hot.seal_bytes, hot_max // SEALS))
     return structs.replace(
         config,
@@ -56,6 +72,12 @@ def fit_to_disk(config: Config, *, free_bytes: int, used_bytes: int) -> Config:
             config.log,
             disk_bytes_max=max(log_max, 3 * segment),
             segment_bytes_max=segment,
+            batch_bytes_max=batch,
+        ),
+        ingest=structs.replace(
+            config.ingest,
+            body_bytes_max=body,
+            json_bytes_max=min(config.ingest.json_bytes_max, body),
         ),
         hot=structs.replace(config.hot, disk_bytes_max=max(hot_max, 2 * seal), seal_bytes=seal),
         lake=structs.replace(

@@ -1,10 +1,11 @@
 """disk: bytes that survive a crash.
 
-    files.py        Disk, File (protocols), RealDisk: open, append, sync, rename, lock
+    files.py        Disk, File (protocols), RealDisk, WriteBuffer: open, append, sync, rename, lock
     frames.py       32-byte checked header in front of every payload
     checkpoint.py   small state replaced whole: tmp, sync, rename, sync directory
     copies.py       copies of files, with their checksums
     budget.py       Budget: bytes used, soft cap, hard cap
+    reserve.py      DiskReserve: free space that is kept for one flush of the lake
     ids.py          DurableCounter, TimeIds: numbers that never repeat, even after a crash
 
 `Disk` is the only access to storage. It is passed in, so that tests can pass a simulated one. A
@@ -22,6 +23,7 @@ from frazil.disk.files import (
     Mapped,
     Mode,
     RealDisk,
+    WriteBuffer,
     free_bytes,
     is_full,
     make_directories,
@@ -39,6 +41,7 @@ from frazil.disk.frames import (
     walk_frames,
 )
 from frazil.disk.ids import DurableCounter, TimeIds, split_id
+from frazil.disk.reserve import DiskReserve
 
 __all__ = [
     "FRAME_HEADER",
@@ -51,6 +54,7 @@ __all__ = [
     "Buffer",
     "CopiedFile",
     "Disk",
+    "DiskReserve",
     "DurableCounter",
     "File",
     "FileCopier",
@@ -61,6 +65,7 @@ __all__ = [
     "Mode",
     "RealDisk",
     "TimeIds",
+    "WriteBuffer",
     "copy_bytes",
     "find_frames",
     "frame_header",

@@ -3,10 +3,13 @@
 Above the soft cap released segments are removed; at the hard cap appends are refused. The soft cap
 is one segment below the hard cap, so that removal starts before refusal. The size of a refused
 append is remembered, so that there is room for it when the client retries.
+
+The disk itself may be short of space before the log has used its share: see `DiskReserve`.
 """
 
 from __future__ import annotations
 
+from frazil.disk.reserve import DiskReserve
 from frazil.errors import Overloaded
 from frazil.metrics import Counter, Gauge
 
@@ -17,16 +20,29 @@ REFUSED = Counter("frazil.disk.budget.refusals", "Appends refused because the lo
 class Budget:
     """Bytes used and two caps. Changed by the writer thread, read by any."""
 
-    def __init__(self, *, hard_bytes_max: int, segment_bytes_max: int) -> None:
+    def __init__(
+        self, *, hard_bytes_max: int, segment_bytes_max: int, reserve: DiskReserve | None = None
+    ) -> None:
         assert hard_bytes_max > segment_bytes_max
         self.hard_bytes_max = hard_bytes_max
         self.soft_bytes_max = hard_bytes_max - segment_bytes_max
         self.used_bytes = 0
+        self._reserve = reserve
         self._refused_bytes = 0
         self._is_disk_full = False
+        self.is_disk_short = False
+        """Whether the disk should get back what the log need not keep."""
+        self.is_reserve_used = False
+        """Whether the rest of the disk is for the lake's flush."""
 
     def admit(self, length: int) -> None:
         """Raise `Overloaded` unless `length` more bytes fit. Reserves nothing."""
+        if self.is_reserve_used:
+            REFUSED.add()
+            raise Overloaded(
+                "the disk is full: the rest is kept free for the lake's next flush; free disk "
+                "space, then retry"
+            )
         if self.used_bytes + length > self.hard_bytes_max:
             self._refused_bytes = max(self._refused_bytes, length)
             REFUSED.add()
@@ -49,16 +65,37 @@ class Budget:
         """The disk itself is full. Holds until bytes are written or freed."""
         self._is_disk_full = True
 
+    def check_space(self) -> None:
+        """Look at the free space of the disk. Holds until the next look."""
+        reserve = self._reserve
+        self.is_disk_short = reserve is not None and reserve.missing_bytes() > 0
+        self.is_reserve_used = self.is_disk_short and reserve is not None and reserve.is_used()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the log is well below its limits."""
+        return self.used_bytes <= self.soft_bytes_max and not self.is_reserve_used
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Whether appends are refused because of the disk, not because of the log's share."""
+        return self._is_disk_full or self.is_reserve_used
+
     @property
     def is_full(self) -> bool:
         """Whether the last refused append would be refused again."""
-        return self._is_disk_full or self.used_bytes + max(self._refused_bytes, 1) > (
+        return self.is_disk_full or self.used_bytes + max(self._refused_bytes, 1) > (
             self.hard_bytes_max
         )
 
     @property
-    def is_tight(self) -> bool:
+    def should_release(self) -> bool:
         """Whether everything released should be removed now."""
+        return self.is_tight or self.is_disk_short
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether the log must become smaller now."""
         return (
             self._is_disk_full
             or self.used_bytes > self.soft_bytes_max

@@ -29,6 +29,8 @@ IOV_MAX = 1024
 PORTION_BYTES = MiB
 """A large file is written in portions of this size: a sync of another file waits for the one that
 is under way."""
+BUFFER_UNIT = 8 * MiB
+"""Buffers grow in steps of this size."""
 
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors that mean the disk is full. Space may become free again, so they are not faults."""
@@ -230,6 +232,25 @@ class RealMapped:
     def release(self) -> None:
         if self._map is not None:
             self._map.madvise(mmap.MADV_DONTNEED)
+
+
+class WriteBuffer:
+    """Memory in which a file is put together for `append_uncached`. The next file uses it again:
+    memory that is new to a process costs more than what is done in it. Owned by one thread."""
+
+    def __init__(self) -> None:
+        self._memory: mmap.mmap | None = None
+
+    def take(self, size: int) -> memoryview:
+        """Return `size` bytes of any content, from the begin of a page. Valid until the next
+        call."""
+        if self._memory is None or len(self._memory) < size:
+            self._memory = mmap.mmap(-1, -(-size // BUFFER_UNIT) * BUFFER_UNIT)
+        return memoryview(self._memory)[:size]
+
+    def release(self) -> None:
+        """Give the memory back; the next file takes it again."""
+        self._memory = None
 
 
 class RealLock:

@@ -2,6 +2,8 @@
 
 A failed seal keeps its rows in memory and is retried with a new file, never with the one whose
 sync failed. Until it succeeds the log keeps these offsets.
+
+While the disk is short of space, no file is written: rows wait in memory until the lake has them.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from frazil.disk import DiskReserve, WriteBuffer
 from frazil.errors import Corrupt, Unavailable
 from frazil.hot.partition import HotPartition
 from frazil.hot.segment.open_segment import OpenSegment
-from frazil.hot.segment.write_buffer import WriteBuffer
 from frazil.hot.visible import VisibleSegments
 from frazil.metrics import Counter, Gauge, Histogram
 from frazil.model import NS_PER_MS, Clock
@@ -28,6 +30,11 @@ SEALED = Counter("frazil.hot.sealed.segments", "Segments sealed.")
 SEAL_FAILED = Counter("frazil.hot.seal.failures", "Seals that failed and will be retried.")
 KEPT = Gauge("frazil.hot.kept.bytes", "Bytes above the disk limit that are not in the lake yet.")
 SEAL_MS = Histogram("frazil.hot.seal.ms", "Time to make one segment durable.")
+
+SPACE_MS = 1000
+"""How often to check the free space of the disk."""
+UNMAP_MS = 3000
+"""How long to wait after an eviction: a file takes its space until no query has it mapped."""
 
 LakeWatermark = Callable[[str, str, int], int]
 """Table, topic, partition -> the first offset that queries do not get from the lake."""
@@ -43,9 +50,16 @@ class Sealer:
         config: HotConfig,
         clock: Clock,
         lake_watermark: LakeWatermark | None,
+        reserve: DiskReserve,
     ) -> None:
         self.trouble: str | None = None
         """Why the disk limit is exceeded, or None."""
+        self.shortage: str | None = None
+        """What was given up because the disk is short of space, or None."""
+        self._reserve = reserve
+        self._space_ns = 0
+        """When to check the free space next."""
+        self._given_up_bytes = 0
         self._lake_watermark = lake_watermark
         self._visible = visible
         self._config = config
@@ -62,6 +76,7 @@ class Sealer:
                 self._save_progress(partition)
             if count or self._is_above_limit:
                 self._merge_and_evict()
+            self._make_room()
             ON_DISK.set(self._visible.sealed_bytes)
             return count
 
@@ -76,6 +91,12 @@ class Sealer:
 
     def _seal_one(self, partition: HotPartition, segment: OpenSegment) -> bool:
         """Write one segment. Returns False if that failed; nothing is changed then."""
+        if not self._has_room(segment.size_bytes):
+            if self._held(partition) >= segment.end_offset:
+                return self._give_up(partition, segment)
+            if not self._is_memory_short:
+                self._reveal(partition)
+                return False  # the lake needs the space, and will have these rows soon
         begin_ns = self._clock.monotonic_ns()
         begin, end = segment.begin_offset, segment.end_offset
         try:
@@ -107,11 +128,40 @@ class Sealer:
     def _reveal(self, partition: HotPartition) -> None:
         """Show the hidden rows of a partition that cannot be sealed now."""
         with self._visible.swap:
-            for segment in partition.frozen:
-                if segment.is_hidden:
-                    segment.reveal()
+            hidden = [segment for segment in partition.frozen if segment.is_hidden]
+            if not hidden:
+                return
+            for segment in hidden:
+                segment.reveal()
             self._visible.publish()
             partition.advance_watermark()
+
+    def _give_up(self, partition: HotPartition, segment: OpenSegment) -> bool:
+        """Drop rows that are in no file, because queries get them from the lake. Returns False if
+        that failed; the rows stay then."""
+        begin, end = segment.begin_offset, segment.end_offset
+        try:
+            self._evict(partition, end, "disk")
+            if not partition.segments.start_at(end):
+                return False
+        except OSError as error:
+            logger.error("hot rows not given up", extra={"reason": str(error)})
+            return False
+        with self._visible.swap:
+            partition.frozen = partition.frozen[1:]
+            self._visible.publish()
+            partition.advance_watermark()
+        partition.subscriber.finish(partition.log.index, begin, end)
+        self._given_up_bytes += segment.size_bytes
+        return True
+
+    def _has_room(self, size_bytes: int) -> bool:
+        """Return whether a file may be written. Without a lake no space is kept for its flush."""
+        return self._lake_watermark is None or not self._reserve.missing_bytes(size_bytes)
+
+    @property
+    def _is_memory_short(self) -> bool:
+        return self._visible.unsealed_bytes >= self._config.memory_bytes_max
 
     def _save_progress(self, partition: HotPartition) -> None:
         """While this fails the log keeps more than it needs to."""
@@ -123,20 +173,57 @@ class Sealer:
     def _merge_and_evict(self) -> None:
         """Merge small files, and evict the oldest above the limit. Failures wait for the next
         seal."""
-        visible = self._visible
+        seal_bytes = self._config.seal_bytes
         try:
-            for partition in visible.partitions:
-                if partition.segments.merge(self._config.seal_bytes, self._buffer):
+            for partition in self._visible.partitions:
+                # A merged file is written before the small ones are removed.
+                if self._has_room(seal_bytes) and partition.segments.merge(
+                    seal_bytes, self._buffer
+                ):
                     self._publish()
-            while self._is_above_limit:
-                partitions = [p for p in visible.partitions if self._is_evictable(p)]
-                if not partitions:
-                    break
-                oldest = min(partitions, key=lambda p: p.segments.sealed[0].file.header.created_ms)
-                self._evict(oldest, oldest.segments.sealed[0].end_offset, "size")
+            while self._is_above_limit and self._evict_oldest("size"):
+                continue
             self._report_excess()
         except (OSError, Corrupt, pa.ArrowException) as error:
             logger.error("hot segments not merged or evicted", extra={"reason": str(error)})
+
+    def _make_room(self) -> None:
+        """Evict the oldest files while the disk is short of space. Without a lake nothing else has
+        their rows, and they stay."""
+        now_ns = self._clock.monotonic_ns()
+        if now_ns < self._space_ns or self._lake_watermark is None:
+            return
+        self._space_ns = now_ns + SPACE_MS * NS_PER_MS
+        try:
+            missing = self._reserve.missing_bytes()
+            self._report_shortage(missing)
+            while missing > 0 and (freed := self._evict_oldest("disk")):
+                missing -= freed
+                self._given_up_bytes += freed
+                self._space_ns = now_ns + UNMAP_MS * NS_PER_MS
+        except OSError as error:
+            logger.error("no room made on the disk", extra={"reason": str(error)})
+
+    def _report_shortage(self, missing: int) -> None:
+        if not missing:
+            self.shortage, self._given_up_bytes = None, 0
+            return
+        if self.shortage is None:
+            logger.warning("the disk is short of space", extra={"missing_bytes": missing})
+        self.shortage = (
+            f"the disk is short of space: {self._given_up_bytes} bytes of the hot tier given up, "
+            "whose rows are in the lake"
+        )
+
+    def _evict_oldest(self, reason: str) -> int:
+        """Evict the oldest file that may be. Returns its bytes; 0 if there is none."""
+        partitions = [p for p in self._visible.partitions if self._is_evictable(p)]
+        if not partitions:
+            return 0
+        oldest = min(partitions, key=lambda p: p.segments.sealed[0].file.header.created_ms)
+        segment = oldest.segments.sealed[0]
+        self._evict(oldest, segment.end_offset, reason)
+        return segment.file.size_bytes
 
     @property
     def _is_above_limit(self) -> bool:
@@ -145,11 +232,17 @@ class Sealer:
     def _is_evictable(self, partition: HotPartition) -> bool:
         """Return whether the oldest file may be evicted. With a lake, only if queries get its rows
         from there; then every result has them: see `frazil.lake.scan.view`."""
-        sealed, source = partition.segments.sealed, partition.source
+        sealed = partition.segments.sealed
         if not sealed or self._lake_watermark is None:
             return bool(sealed)
-        watermark = self._lake_watermark(source.table, source.topic, partition.log.index)
-        return sealed[0].end_offset <= watermark
+        return sealed[0].end_offset <= self._held(partition)
+
+    def _held(self, partition: HotPartition) -> int:
+        """Return the first offset that queries do not get from the lake."""
+        if self._lake_watermark is None:
+            return 0
+        source = partition.source
+        return self._lake_watermark(source.table, source.topic, partition.log.index)
 
     def _report_excess(self) -> None:
         """Report files above the limit, which are kept while only the hot tier has their rows."""

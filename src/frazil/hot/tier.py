@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from frazil.disk import Disk, is_full
+from frazil.disk import Disk, DiskReserve, is_full
 from frazil.errors import Corrupt, Overloaded, Unknown
 from frazil.hot.partition import HotPartition, TopicTable
 from frazil.hot.recovery import open_segments
@@ -58,10 +58,12 @@ class HotTier:
         schemas: Mapping[str, pa.Schema],
         clock: Clock,
         lake_watermark: LakeWatermark | None = None,
+        reserve_bytes: int = 0,
     ) -> None:
         """Check and map the segment files. The first steps read the rest from the log.
 
         With a lake, `lake_watermark` tells what queries get from there; nothing else is evicted.
+        Files are also evicted to keep `reserve_bytes` of the disk free.
 
         Call it before the log's first maintenance: the log must know which offsets are read again.
         """
@@ -72,7 +74,8 @@ class HotTier:
         self._schemas = schemas
         self._clock = clock
         self._visible = VisibleSegments(schemas)
-        self._sealer = Sealer(self._visible, self.config, clock, lake_watermark)
+        reserve = DiskReserve(disk, reserve_bytes)
+        self._sealer = Sealer(self._visible, self.config, clock, lake_watermark, reserve)
         self._followed: set[str] = set()
         self._stalled_ns: dict[HotPartition, int] = {}
         self.trouble: str | None = None
@@ -194,6 +197,11 @@ class HotTier:
     def disk_trouble(self) -> str | None:
         """Why `hot.disk_bytes_max` is exceeded, or None."""
         return self._sealer.trouble
+
+    @property
+    def disk_shortage(self) -> str | None:
+        """What was given up because the disk is short of space, or None."""
+        return self._sealer.shortage
 
     def release_memory(self) -> None:
         """Give back memory of mapped files; later reads take it again."""

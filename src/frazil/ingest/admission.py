@@ -140,10 +140,7 @@ class Gate:
         self._close(
             "log",
             str(error),
-            lambda: (
-                self._clock.monotonic_ns() >= retry_ns
-                and self._budget.used_bytes <= self._budget.soft_bytes_max
-            ),
+            lambda: self._clock.monotonic_ns() >= retry_ns and self._budget.has_room,
         )
 
     def drain(self) -> None:

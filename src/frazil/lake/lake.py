@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from frazil import tracing
+from frazil.disk import DiskReserve
 from frazil.errors import Fenced, FrazilError, Overloaded, Unavailable
 from frazil.lake.append.appender import Appended, Appender
 from frazil.lake.append.log_source import LogSource, RecordSource
@@ -49,6 +50,11 @@ FIRST_CHECK_MS = 1000
 which clients that send and query right after the start would wait for."""
 VIEW_MS = 3000
 """How often to look for changes to the tables by others, such as the user's own Spark."""
+EARLY_FLUSHES = 4
+"""While the disk is short of space, a round is due at one part of so many of `flush_bytes`: only
+what is in the tables can be removed elsewhere."""
+FULL_AGE_MS = 5000
+"""While requests are refused for lack of space, a round is due after this time: it makes room."""
 RETRY_S = 1.0
 RETRY_S_MAX = 60.0
 JOBS_MAX = 16
@@ -86,6 +92,7 @@ class Lake:
         fatal_errors: tuple[type[FrazilError], ...] = (Fenced,),
         flush_at_close: bool = True,
         has_queries: bool = True,
+        reserve: DiskReserve | None = None,
     ) -> None:
         """Raises `Unavailable` if a required package is missing.
 
@@ -94,6 +101,7 @@ class Lake:
         fatal_errors: errors after which no more rounds are started.
         flush_at_close: run a last round in `close`.
         has_queries: keep `view` up to date for queries.
+        reserve: tells when the disk is short of space.
         """
         for module in NEEDED:
             if importlib.util.find_spec(module) is None:
@@ -111,6 +119,7 @@ class Lake:
         self._fatal_errors = fatal_errors
         self._flush_at_close = flush_at_close
         self._has_queries = has_queries
+        self._reserve = reserve
         self.session = Session(
             config,
             spark_settings(config, data_folder),
@@ -132,7 +141,12 @@ class Lake:
             rand=rand,
             report=self._set_activity,
         )
-        self._schedule = Schedule(self._maintenance, config.maintain_interval_ms, clock)
+        self._schedule = Schedule(
+            self._maintenance,
+            config.maintain_interval_ms,
+            clock,
+            is_disk_short=self._is_disk_short,
+        )
         self._jobs: queue.Queue[Callable[[], None]] = queue.Queue(JOBS_MAX)
         self._is_closing = threading.Event()
         self._submitting = threading.Lock()
@@ -165,6 +179,7 @@ class Lake:
         rand: Rand,
         auto_flush: bool,
         on_spark: OnSpark = lambda _, __: None,
+        reserve: DiskReserve | None = None,
     ) -> Lake:
         """Start a lake that is filled from our own log. Does not wait for a catalog or Spark; the
         tables of a folder that was copied or moved are relocated first."""
@@ -177,6 +192,7 @@ class Lake:
             rand=rand,
             auto_flush=auto_flush,
             on_spark=on_spark,
+            reserve=reserve,
         ).start()
 
     def start(self) -> Lake:
@@ -266,6 +282,7 @@ class Lake:
                 clock=self._clock,
                 rand=self._rand,
                 report=self._set_activity,
+                is_disk_short=self._is_disk_short,
             )
         return self._appender
 
@@ -383,7 +400,13 @@ class Lake:
             self._pending_since_ns = now_ns
         age_ns = now_ns - self._pending_since_ns
         config = self.config
-        return pending >= config.flush_bytes or age_ns >= config.flush_age_ms * NS_PER_MS
+        flush_bytes = config.flush_bytes // (EARLY_FLUSHES if self._is_disk_short() else 1)
+        is_full = self._reserve is not None and self._reserve.is_used()
+        age_ms = min(FULL_AGE_MS, config.flush_age_ms) if is_full else config.flush_age_ms
+        return pending >= flush_bytes or age_ns >= age_ms * NS_PER_MS
+
+    def _is_disk_short(self) -> bool:
+        return self._reserve is not None and self._reserve.missing_bytes() > 0
 
     def _fail(self, error: Exception, now_ns: int) -> None:
         FAILED.add(reason=type(error).__name__)

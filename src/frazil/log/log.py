@@ -14,7 +14,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TypeVar
 
-from frazil.disk import Budget, Disk, Lock, is_full, make_directories
+from frazil.disk import Budget, Disk, DiskReserve, Lock, is_full, make_directories
 from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, TooLarge, Unknown
 from frazil.log.append import Append, AppendResult
 from frazil.log.compaction import compact, is_due
@@ -78,10 +78,13 @@ class Log:
         rand: Rand,
         lock: Lock,
         fatal: Callable[[BaseException], None],
+        reserve_bytes: int = 0,
     ) -> None:
         self.config = config
         self.budget = Budget(
-            hard_bytes_max=config.disk_bytes_max, segment_bytes_max=config.segment_bytes_max
+            hard_bytes_max=config.disk_bytes_max,
+            segment_bytes_max=config.segment_bytes_max,
+            reserve=DiskReserve(disk, reserve_bytes),
         )
         self.writer = Writer(config, clock, self.budget, fatal=fatal, reclaim=self._free_space)
         self._disk = disk
@@ -109,15 +112,25 @@ class Log:
         floors: Floors | None = None,
         fatal: Callable[[BaseException], None] = exit_process,
         threaded: bool = True,
+        reserve_bytes: int = 0,
     ) -> Log:
         """Lock the folder, recover every partition, start the writer.
 
         Raises `Held` if another process has the folder and `Corrupt` if acknowledged data is
         missing. `fatal` is called when storage fails and must not return to service. With
-        `threaded=False` the caller runs `step`, as the simulation does.
+        `threaded=False` the caller runs `step`, as the simulation does. Appends are refused while
+        less than `reserve_bytes` of the disk are free.
         """
         lock = disk.lock(LOCK_NAME, holder)
-        log = cls(disk, config or LogConfig(), clock=clock, rand=rand, lock=lock, fatal=fatal)
+        log = cls(
+            disk,
+            config or LogConfig(),
+            clock=clock,
+            rand=rand,
+            lock=lock,
+            fatal=fatal,
+            reserve_bytes=reserve_bytes,
+        )
         with ExitStack() as undo:
             undo.callback(lock.close)
             undo.callback(log._release)
@@ -349,6 +362,7 @@ class Log:
     def maintain(self) -> LogMaintenance:
         """Run one round: roll old segments, expire, free space, compact. Call it about once a
         second."""
+        self.budget.check_space()
         expired, dropped = self._on_writer(self._retention.step)
         removed = 0
         for topic in self.topics():

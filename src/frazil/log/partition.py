@@ -376,7 +376,7 @@ class Partition:
             digests_path = f"{folder}/{side_name(base, '.digests')}"
             self._digest_files[digests_path] = self._time.now_ms()
         is_useful = 2 * size_bytes >= self.files.config.segment_bytes_max
-        if is_useful and len(self._spares) < SPARES_MAX and not self._budget.is_tight:
+        if is_useful and len(self._spares) < SPARES_MAX and not self._budget.should_release:
             spare = f"{folder}/{side_name(base, '.spare')}"
             disk.rename(segment.path, spare)
             self._spares.append((spare, size_bytes))

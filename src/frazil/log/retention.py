@@ -2,8 +2,8 @@
 
 A sealed segment is *released* when it is published to the lake (if the topic awaits that) and every
 subscriber's saved progress is past it. Released segments are removed by age, then by size, and all
-of them when the log is short of space. Others stay, unless `when_full` is `drop_oldest`: then they
-are dropped and counted, and subscribers skip them.
+of them when the log or the disk is short of space. Others stay, unless `when_full` is
+`drop_oldest`: then they are dropped and counted, and subscribers skip them.
 """
 
 from __future__ import annotations
@@ -114,11 +114,11 @@ class Retention:
                     topic.config,
                     released,
                     self._time.now_ms(),
-                    is_tight=self._budget.is_tight,
+                    is_tight=self._budget.should_release,
                 )
                 expired += partition.trim(start)
                 partition.expire_digests()
-                if self._budget.is_tight:
+                if self._budget.should_release:
                     partition.drop_spares()
         EXPIRED.add(expired)
         dropped = 0

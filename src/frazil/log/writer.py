@@ -211,6 +211,7 @@ class Writer:
                     groups.setdefault(item.partition, []).append(item)
             self._commit(groups)
             self._uncount(taken)
+            self._budget.check_space()
             if self._budget.is_tight:
                 self._free_space()
         except OSError as error:

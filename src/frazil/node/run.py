@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from frazil import tracing
-from frazil.config import Config
+from frazil.config import Config, reserve_bytes
 from frazil.disk import RealDisk
 from frazil.httpd import Auth, bind
 from frazil.ingest import OtlpPorts
@@ -173,7 +173,12 @@ class NodeStartup:
         def open_log() -> Log:
             disk = RealDisk(config.data)
             return Log.open(
-                disk, config.log, clock=self._clock, rand=self._rand, holder="frazil up"
+                disk,
+                config.log,
+                clock=self._clock,
+                rand=self._rand,
+                holder="frazil up",
+                reserve_bytes=reserve_bytes(config),
             )
 
         log = await asyncio.to_thread(open_log)

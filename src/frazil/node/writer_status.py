@@ -152,6 +152,9 @@ def _log(log: Log) -> _Finding:
     failure, budget = log.writer.failure, log.budget
     if failure is not None:
         return "failed", f"writing stopped: {failure}", "check the disk, then restart the node"
+    if budget.is_disk_full:
+        remedy = "free disk space; requests are accepted again by themselves"
+        return "failed", "the disk is full, and requests are refused", remedy
     used = f"{budget.used_bytes} of {budget.hard_bytes_max} bytes"
     if budget.is_full:
         remedy = f"find the slowest reader ({_slowest(log)}), free disk space, or raise "
@@ -159,6 +162,9 @@ def _log(log: Log) -> _Finding:
     if budget.is_tight:
         remedy = f"find the slowest reader: {_slowest(log)}"
         return "degraded", f"the log is almost full: {used}", remedy
+    if budget.is_disk_short:
+        remedy = "free disk space, see docs/operating.md, Disk full"
+        return "degraded", "the disk is short of space: the log keeps only what it must", remedy
     return _OK
 
 

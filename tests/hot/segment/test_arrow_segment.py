@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from frazil.disk import Mode
+from frazil.disk import Mode, WriteBuffer
 from frazil.errors import Corrupt
 from frazil.hot.segment.arrow_segment import (
     ArrowSegment,
@@ -29,7 +29,6 @@ from frazil.hot.segment.layout import (
     decode_trailer,
     encode_end,
 )
-from frazil.hot.segment.write_buffer import WriteBuffer
 from frazil.model import Rand
 from tests.hot.build import LINES, batch_of, lines
 from tests.sim.disk import Faults, Model, PowerCut, SimDisk, SimFile

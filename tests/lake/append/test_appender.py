@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from pyiceberg.catalog import Catalog
 
 from frazil import tracing
-from frazil.errors import Conflict, Fenced
+from frazil.errors import Conflict, Fenced, Overloaded
 from frazil.lake.append import appender as appending
 from frazil.lake.append.appender import Appender, Work
 from frazil.lake.append.commit import commit, next_offsets
@@ -43,7 +44,7 @@ class World:
     catalog: Catalog
     count: int = 0
 
-    def open(self, run: Any = run_inline) -> Appender:
+    def open(self, run: Any = run_inline, *, is_disk_short: bool = False) -> Appender:
         return Appender.open(
             LogSource(self.log, self.folder),
             self.catalog,
@@ -51,6 +52,7 @@ class World:
             run=run,
             clock=CLOCK,
             rand=random.SystemRandom(),
+            is_disk_short=lambda: is_disk_short,
         )
 
     def add(self, count: int) -> None:
@@ -280,6 +282,43 @@ def test_append_all_ends_while_records_keep_coming(world: World) -> None:
     assert [done.row_count for new in appender.append_all() for done in new] == [10 * ROWS] * 2
     assert len(list(appender.append_all())) == 1
     assert world.rows("logs") == expected(20)
+
+
+@pytest.mark.parametrize("is_disk_short", [False, True])
+def test_rounds_are_small_while_the_disk_is_short(
+    world: World, is_disk_short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each lets the log give back space before the next one needs some."""
+    monkeypatch.setattr(f"{__name__}.SMALL", structs.replace(SMALL, flush_bytes=20_000))
+    world.add(300)
+    rounds = list(world.open(is_disk_short=is_disk_short).append_all())
+    assert (len(rounds) > 1) == is_disk_short
+    assert world.rows() == expected(300)
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_a_full_disk_gets_back_files_that_were_not_committed(
+    world: World, is_committed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each attempt would leave its files, and take the space that the next one needs."""
+
+    def commit_on_a_full_disk(*arguments: Any, **more: Any) -> int:
+        if is_committed:
+            commit(*arguments, **more)
+        raise Overloaded("the disk is full")
+
+    def file_count() -> int:
+        return len(list((world.folder / "lake/warehouse/frazil/logs").rglob("*.parquet")))
+
+    world.add(3)
+    appender = world.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(appending, "commit", commit_on_a_full_disk)
+        with pytest.raises(Overloaded):
+            appender.append()
+    assert (file_count() > 0) == is_committed
+    appender.append()
+    assert world.rows() == expected(3)
 
 
 def test_incomplete_task_results_are_a_conflict(world: World) -> None:

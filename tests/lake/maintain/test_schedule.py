@@ -44,6 +44,21 @@ def steps(schedule: Schedule) -> int:
     return count
 
 
+def test_files_are_not_compacted_while_the_disk_is_short() -> None:
+    """Compaction needs space, and frees it only hours later; the rest of maintenance goes on."""
+    clock, made = SimClock(), Recorded()
+    is_short = True
+    schedule = Schedule(made, TEN_MINUTES_MS, clock, is_disk_short=lambda: is_short)
+    clock.advance(TEN_MINUTES_MS)
+    for _ in range(4):
+        schedule.step()
+    assert made.calls == ["manifests", "expire"]
+    is_short = False
+    clock.advance(TEN_MINUTES_MS)
+    steps(schedule)
+    assert "compact" in made.calls
+
+
 def test_each_kind_of_maintenance_runs_at_its_interval() -> None:
     """Compaction in steps, every ten minutes; expiry every hour; orphans once a day."""
     clock, made = SimClock(), Recorded()

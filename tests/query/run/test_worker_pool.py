@@ -103,6 +103,22 @@ def test_a_worker_killed_while_idle_fails_no_query(engine: Engine) -> None:
     assert idle(engine) != [pid]
 
 
+def test_an_early_worker_is_replaced_once_workers_share_what_is_loaded(engine: Engine) -> None:
+    """It has memory of its own for what the fork server has loaded meanwhile."""
+    assert wait_for(lambda: FORK_SERVER.is_loaded)
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+    (worker,) = engine._workers._idle
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+    assert engine._workers._idle == [worker]
+    worker.is_early = True
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+    assert engine._workers._idle == []
+    assert wait_for(lambda: is_gone(worker._pid))
+    assert engine.sql(JOIN).fetchall() == [(9,)]
+    (worker,) = engine._workers._idle
+    assert not worker.is_early
+
+
 def test_a_fork_server_that_died_is_started_again(engine: Engine) -> None:
     """Its workers end with it."""
     assert engine.sql(JOIN).fetchall() == [(9,)]

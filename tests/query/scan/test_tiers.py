@@ -50,6 +50,28 @@ def test_every_row_appears_once_on_its_way_to_the_lake(world: World) -> None:
     assert world.ask("SELECT count(*) FROM spans") == [(10 * ROWS,)]
 
 
+def test_a_busy_worker_unmaps_files_that_were_evicted(world: World) -> None:
+    """Until then they take memory, and their space on the disk."""
+    text = "SELECT max(body) FROM logs"
+    world.add(10)
+    world.show()
+    world.seal()
+    world.ask(text)
+    world.flush()
+    (worker,) = world.engine._workers._idle
+    maps = Path(f"/proc/{worker._pid}/maps")
+    assert ".arrow" in maps.read_text()
+    assert world.tier.evict_below("otlp_logs", 10) == 1
+    pause = threading.Event()
+    for _ in range(200):
+        world.ask(text)
+        if ".arrow" not in maps.read_text():
+            break
+        pause.wait(0.05)
+    assert ".arrow" not in maps.read_text()
+    assert world.engine._workers._idle == [worker]
+
+
 def test_map_values_are_counted_over_both_tiers(world: World) -> None:
     """DataFusion reads the tiers as a union."""
     world.add(2)

@@ -54,6 +54,19 @@ def test_only_a_running_node_is_ready(state: State, tmp_path: Path) -> None:
         assert not is_ready(checks_of(rooms))
 
 
+def test_a_short_disk_is_degraded_and_a_full_one_not_ready(tmp_path: Path) -> None:
+    with open_rooms(tmp_path) as rooms:
+        budget = rooms.own_log.budget
+        budget.is_disk_short = True
+        found = check(rooms, "log")
+        assert (found.state, is_ready(checks_of(rooms))) == ("degraded", True)
+        assert "the disk is short of space" in (found.why or "")
+        budget.is_reserve_used = True
+        found = check(rooms, "log")
+        assert (found.state, is_ready(checks_of(rooms))) == ("failed", False)
+        assert "the disk is full" in (found.why or "")
+
+
 def test_a_full_log_is_not_ready(tmp_path: Path) -> None:
     """The check has the size and the slowest reader."""
     with open_rooms(tmp_path, log_config=SMALL) as rooms:

@@ -5,6 +5,7 @@
     load.py      clients that send numbered records and demo traffic; what was acknowledged
     asking.py    continuous queries and flushes, and checks of their results
     judge.py     the final rows of SQL, PyIceberg and `frazil.open` against the ledger
+    full_disk.py a disk of its own that fills, by its tables and by another program
     remains.py   leftovers of a node: processes, ports, half-written files
 
 The node is a real process with Spark, and keeps its folder and its ports across restarts.

@@ -6,7 +6,6 @@ open_segment.py    OpenSegment: rows in memory, small batches merged as they com
 segments.py        SealedSegments: the files of one partition
 sealed.py          SealedSegment: a file and its pieces
 arrow_segment.py   ArrowSegment: one immutable file, checked and mapped
-write_buffer.py    WriteBuffer: memory in which a file is put together
 layout.py          header, footer and trailer of the file
 ipc.py             Arrow IPC streams in memory
 dictionaries.py    one dictionary per column and stream

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from frazil.disk import Disk, File, Mapped
+from frazil.disk import Disk, File, Mapped, WriteBuffer
 from frazil.errors import Corrupt
 from frazil.hot.segment.bloom import Bloom, build_bloom
 from frazil.hot.segment.column_stats import (
@@ -46,7 +46,6 @@ from frazil.hot.segment.layout import (
     decode_trailer,
     encode_end,
 )
-from frazil.hot.segment.write_buffer import WriteBuffer
 from frazil.model import MiB
 
 BOUNDED = (TIME,)

@@ -16,13 +16,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from frazil.disk import is_full, write_checkpoint
+from frazil.disk import WriteBuffer, is_full, write_checkpoint
 from frazil.hot.segment.arrow_segment import Slots, write_segment
 from frazil.hot.segment.layout import ArrowSegmentHeader
 from frazil.hot.segment.open_segment import for_sealing
 from frazil.hot.segment.piece import Piece
 from frazil.hot.segment.sealed import SealedSegment, SegmentFolder, sealed_of
-from frazil.hot.segment.write_buffer import WriteBuffer
 from frazil.metrics import Counter
 from frazil.model import OffsetRange
 
@@ -135,6 +134,16 @@ class SealedSegments:
             self._replace(self.sealed[len(evicted) :])
             EVICTED.add(len(evicted), reason=reason, topic=self.folder.topic)
         return evicted
+
+    def start_at(self, offset: int) -> bool:
+        """Skip rows that were never in a file: they are not read from the log again. Returns False
+        on a full disk; nothing is changed then."""
+        before = self.start_offset
+        self.start_offset = max(before, offset)
+        self.save_start()
+        if not self._is_start_saved:
+            self.start_offset = before
+        return self._is_start_saved
 
     def remove(self, evicted: Sequence[SealedSegment]) -> None:
         """Delete the files of evicted segments. Queries that hold their pieces read on."""

@@ -20,12 +20,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from frazil import tracing
-from frazil.errors import Conflict
+from frazil.errors import Conflict, Overloaded
 from frazil.lake.append.commit import (
     TableChange,
     check_owner,
     check_topics,
     commit,
+    find_commit,
     next_offsets,
     take_over,
 )
@@ -34,6 +35,7 @@ from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.append.task import DEAD_LETTERS, TaskTarget, WrittenSlice
 from frazil.lake.catalog.catalog import catalog_calls
+from frazil.lake.files.object_store import open_store
 from frazil.metrics import Counter
 from frazil.model import Clock, GiB, Rand, Signal, TopicPartition
 from frazil.settings import LakeConfig
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ROUND_BYTES_MAX = GiB
-"""Bytes of one partition in one round."""
+"""Bytes of one partition in one round; `lake.flush_bytes` while the disk is short of space."""
 
 ROWS = Counter("frazil.lake.rows", "Rows committed, by table.")
 SKIPPED = Counter(
@@ -102,8 +104,10 @@ class Appender:
         clock: Clock,
         rand: Rand,
         report: ReportActivity,
+        is_disk_short: Callable[[], bool] = lambda: False,
     ) -> None:
         self._source = source
+        self._is_disk_short = is_disk_short
         self._catalog = catalog
         self._config = config
         self._run = run
@@ -125,9 +129,14 @@ class Appender:
         clock: Clock,
         rand: Rand,
         report: ReportActivity = lambda _: None,
+        is_disk_short: Callable[[], bool] = lambda: False,
     ) -> Appender:
-        """Create missing tables, take all of them over, and publish their lake watermarks."""
-        appender = cls(source, catalog, config, run, clock, rand, report)
+        """Create missing tables, take all of them over, and publish their lake watermarks.
+
+        Rounds are small while `is_disk_short`: each lets the log give back what it has committed,
+        before the next one needs space.
+        """
+        appender = cls(source, catalog, config, run, clock, rand, report, is_disk_short)
         partitions = source.sources()
         appender._take((*(signal.table for signal in Signal), DEAD_LETTERS))
         appender._take(partition.table for partition in partitions)
@@ -221,11 +230,13 @@ class Appender:
         # are repeated, without the dead letters.
         dead_end = next_offsets(dead).get(source.topic_partition, 0)
         end = dead_end if dead_end > begin else None
-        slices = self._source.plan(source, begin, end, self._config.slice_bytes)
+        bytes_max = self._config.flush_bytes if self._is_disk_short() else ROUND_BYTES_MAX
+        slice_bytes = min(self._config.slice_bytes, bytes_max)
+        slices = self._source.plan(source, begin, end, slice_bytes)
         total = 0
         for count, slice in enumerate(slices):
             total += slice.size_bytes
-            if count and total > ROUND_BYTES_MAX and end is None:
+            if count and total > bytes_max and end is None:
                 return slices[:count]
         return slices
 
@@ -262,22 +273,22 @@ class Appender:
         known = next_offsets(table)
         begins = {part.topic_partition: known.get(part.topic_partition, 0) for part in covered}
         _count_skipped(covered, begins)
-        dead_count = self._commit_dead(dead, written, covered)
         files = [file for each in written for file in each.files]
         name = written[0].source.table
-        snapshot_id = commit(
-            self._catalog,
-            self._full_name(name),
-            TableChange(
-                files=[data_file_of(file, table) for file in files],
-                begins=begins,
-                ends={part.topic_partition: part.end for part in covered},
-                appender=self._name,
-                commit_id=self._unique(),
-                identities=_only(identities, [part.topic for part in covered]),
-            ),
-            clock=self._clock,
+        change = TableChange(
+            files=[data_file_of(file, table) for file in files],
+            begins=begins,
+            ends={part.topic_partition: part.end for part in covered},
+            appender=self._name,
+            commit_id=self._unique(),
+            identities=_only(identities, [part.topic for part in covered]),
         )
+        try:
+            dead_count = self._commit_dead(dead, written, covered)
+            snapshot_id = commit(self._catalog, self._full_name(name), change, clock=self._clock)
+        except Overloaded:
+            self._discard(name, change.commit_id, files)
+            raise
         row_count = sum(file.row_count for file in files)
         ROWS.add(row_count, table=name)
         self._publish({each.source: None for each in written})
@@ -288,6 +299,16 @@ class Appender:
             dead_count=dead_count,
             snapshot_id=snapshot_id,
         )
+
+    def _discard(self, name: str, commit_id: str, files: Sequence[WrittenFile]) -> None:
+        """Remove files that a full disk kept from being committed: the next round writes them
+        again, and needs their space. Not with a catalog elsewhere, which may answer late."""
+        table = self._load(name)
+        if self._config.catalog or find_commit(table, commit_id) is not None:
+            return
+        store = open_store(table.location(), table.io)
+        for file in files:
+            store.unlink(file.path)
 
     def _commit_dead(
         self, dead: Table, written: Sequence[WrittenSlice], covered: Sequence[Covered]

@@ -46,9 +46,18 @@ class _Work:
 class Schedule:
     """Owned by the lake's thread."""
 
-    def __init__(self, maintenance: MaintenanceSteps, interval_ms: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        maintenance: MaintenanceSteps,
+        interval_ms: int,
+        clock: Clock,
+        *,
+        is_disk_short: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Files are not compacted while `is_disk_short`: the old ones stay for hours."""
         self._maintenance = maintenance
         self._clock = clock
+        self._is_disk_short = is_disk_short
         now_ms = clock.monotonic_ns() // NS_PER_MS
         self._works = [
             _Work(do=do, due_ms=now_ms + first_ms, interval_ms=every_ms, is_repeated=is_repeated)
@@ -69,6 +78,8 @@ class Schedule:
         if not self._waiting:
             return None
         work, table = self._waiting.popleft()
+        if work.is_repeated and self._is_disk_short():
+            return None
         done = work.do(table)
         if work.is_repeated and not done.is_nothing:
             self._waiting.appendleft((work, table))

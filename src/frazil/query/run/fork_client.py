@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,6 +91,25 @@ class ForkServer:
         self._requests, self._is_loaded = ours, False
         return ours
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether workers share all that was loaded. Does not wait."""
+        if self._is_loaded or not self._lock.acquire(blocking=False):
+            return self._is_loaded
+        try:
+            self._look()
+            return self._is_loaded
+        finally:
+            self._lock.release()
+
+    def _look(self) -> None:
+        """Take the message of a server that has loaded, if there is one."""
+        requests = self._requests
+        if requests is None or self._is_loaded or not select.select([requests], [], [], 0)[0]:
+            return
+        with suppress(OSError):  # the next fork finds that it has ended
+            self._reply(requests)
+
     def fork(self) -> WorkerProcess:
         """Start a worker. A fork server that has died or hangs is replaced, once."""
         with self._lock:
@@ -114,8 +133,7 @@ class ForkServer:
             undo.callback(ours.close)
             requests = self._start()
             assert self._process is not None
-            if not self._is_loaded and select.select([requests], [], [], 0)[0]:
-                self._reply(requests)
+            self._look()
             requests.settimeout(FORK_S_MAX)
             socket.send_fds(requests, [FORKED], [theirs.fileno()])
             self._await_reply(requests, self._process.pid)
@@ -154,6 +172,7 @@ class ForkServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+        self._is_loaded = False
 
 
 FORK_SERVER = ForkServer()

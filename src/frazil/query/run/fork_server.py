@@ -23,7 +23,7 @@ from frazil.query.warm_up import warm
 
 IDLE_S = 0.3
 """Compiled functions are loaded when no worker was asked for during this time. A worker forked
-before loads those that it needs."""
+before is an early one: it loads those that it needs, into memory of its own."""
 
 
 def main(descriptor: int) -> None:
@@ -32,6 +32,7 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the workers
+    gc.freeze()  # a collection would copy the pages of everything that it visits
     with socket.socket(fileno=descriptor) as requests, Path(os.devnull).open("wb") as silence:
         while select.select([requests], [], [], IDLE_S)[
             0
@@ -39,7 +40,7 @@ def main(descriptor: int) -> None:
             if not _fork_one(requests, silence.fileno()):
                 return
         warm()
-        gc.freeze()  # a collection would copy the pages of everything that it visits
+        gc.freeze()
         requests.sendall(LOADED)
         while _fork_one(requests, silence.fileno()):
             pass

@@ -16,7 +16,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from frazil.errors import FrazilError
-from frazil.model import MiB
+from frazil.model import NS_PER_MS, MiB, SystemClock
 from frazil.query.run.executor import Executor
 from frazil.query.run.part_cache import FileGone, PartCache
 from frazil.query.run.protocol import (
@@ -36,8 +36,8 @@ from frazil.query.run.protocol import (
     send_rows,
 )
 
-IDLE_S = 5.0
-"""After this long without a query, files that were removed are unmapped."""
+UNMAP_MS = 2000
+"""How often removed files are unmapped, also while queries keep coming."""
 NICENESS = 5
 """When processors are short, those who acknowledge and publish rows come before queries."""
 FRAME_BYTES = 8 * MiB
@@ -59,11 +59,13 @@ class WorkerMain:
         self._data_bytes = _data_bytes()
         self._request: PlanRequest | None = None
         self._planned: Planned | None = None
+        self._clock = SystemClock()
+        self._unmapped_ns = self._clock.monotonic_ns()
 
     def step(self) -> None:
         """Answer one message. `EOFError` if the engine has closed the socket."""
-        while not select.select([self._channel], [], [], IDLE_S)[0]:
-            self._parts.drop_missing()
+        while not select.select([self._channel], [], [], UNMAP_MS / 1000)[0]:
+            self._unmap_removed()
         message, files = receive(self._channel)
         try:
             if isinstance(message, PlanRequest):
@@ -78,6 +80,7 @@ class WorkerMain:
             send(self._channel, Failed("TooLarge", "the query needs more memory than there is"))
         except Exception as error:  # noqa: BLE001 # top of loop: reported, and the next query runs
             send(self._channel, Failed("AssertionError", f"bug in a query worker: {error!r}"))
+        self._unmap_removed()
 
     def _plan(self, request: PlanRequest) -> None:
         self._limit_memory(request.memory_bytes_max)
@@ -95,6 +98,13 @@ class WorkerMain:
             for rows in in_frames(batch):
                 send_rows(self._channel, rows)
         send(self._channel, Finished())
+
+    def _unmap_removed(self) -> None:
+        """Unmap removed files, if that is due: until then they take memory, and space on disk."""
+        now_ns = self._clock.monotonic_ns()
+        if now_ns - self._unmapped_ns >= UNMAP_MS * NS_PER_MS:
+            self._parts.drop_missing()
+            self._unmapped_ns = now_ns
 
     def _limit_memory(self, memory_bytes_max: int) -> None:
         """Make allocations fail, which ends this process, far above the limit of the query. The

@@ -82,6 +82,7 @@ class WorkerPool:
                 worker = self._idle.pop() if self._idle else None
             if worker is None:
                 worker = Worker(FORK_SERVER.fork(), self._hello, self._timers)
+                worker.is_early = not FORK_SERVER.is_loaded
             worker.wake()
             if worker.is_usable:
                 with self._lock:
@@ -92,9 +93,11 @@ class WorkerPool:
 
     def give_back(self, worker: Worker) -> None:
         """Keep a worker that has finished its query for the next one; end any other."""
+        is_outdated = worker.is_early and FORK_SERVER.is_loaded
+        is_large = worker.grown_bytes > KEPT_BYTES_MAX
         with self._lock:
             self._busy.discard(worker)
-            if worker.is_usable and worker.grown_bytes <= KEPT_BYTES_MAX and not self._is_closed:
+            if worker.is_usable and not (is_outdated or is_large or self._is_closed):
                 worker.rest(self._idle_s, lambda: self._dismiss(worker))
                 self._idle.append(worker)
                 return
@@ -168,6 +171,8 @@ class Worker:
         self._base_bytes: int | None = None
         self._bytes_max: int | None = None
         self._byte_count = 0
+        self.is_early = False
+        """Whether it has memory of its own for what later workers share."""
         self.memory_bytes_max = 0
         """The memory limit of the running query."""
         with suppress(OSError):  # a worker that has exited already is noticed in `receive`

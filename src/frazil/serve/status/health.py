@@ -42,6 +42,8 @@ def _hot(context: NodeContext) -> _Finding:
     trouble = tier.trouble or tier.disk_trouble
     if trouble is not None:
         return "degraded", trouble, "see docs/operating.md, Rows are missing"
+    if tier.disk_shortage is not None:
+        return "degraded", tier.disk_shortage, "see docs/operating.md, Disk full"
     if tier.is_full:
         why = f"{tier.memory_bytes} bytes of rows are unsealed, the limit hot.memory_bytes_max"
         remedy = "check the disk: it is too slow or full for sealing"
