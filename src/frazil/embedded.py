@@ -22,6 +22,7 @@ from frazil.config import Config, load, reserve_bytes
 from frazil.disk import Disk, DiskReserve, RealDisk
 from frazil.errors import Malformed, Overloaded, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
+from frazil.hot import warm as warm_filters
 from frazil.lake import (
     Appended,
     Follower,
@@ -349,3 +350,4 @@ def _check_folder(path: Path) -> None:
 def _warm() -> None:
     """Load compiled code in the background, before the first rows need it."""
     arrow.warm()
+    warm_filters()

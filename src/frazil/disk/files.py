@@ -92,7 +92,8 @@ class Mapped(Protocol):
         """The bytes, read-only; loaded from disk on first access."""
 
     def release(self) -> None:
-        """Release the resident memory. The next access loads it again."""
+        """Release the resident memory. The next access loads it again. Until the first release,
+        single pages are loaded: whoever looks for something in a file does not read all of it."""
 
 
 class Lock(Protocol):
@@ -228,10 +229,13 @@ class RealMapped:
         # An empty file cannot be mapped.
         self._map = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else None
         self.view = memoryview(self._map or b"")
+        if self._map is not None:
+            self._map.madvise(mmap.MADV_RANDOM)
 
     def release(self) -> None:
         if self._map is not None:
             self._map.madvise(mmap.MADV_DONTNEED)
+            self._map.madvise(mmap.MADV_NORMAL)
 
 
 class WriteBuffer:

@@ -26,7 +26,7 @@ immutable and outlive their files.
 """
 
 from frazil.hot.segment.arrow_segment import ArrowSegment, ArrowStream, open_segment
-from frazil.hot.segment.bloom import Bloom
+from frazil.hot.segment.bloom import Bloom, warm
 from frazil.hot.segment.column_stats import ColumnStats
 from frazil.hot.segment.piece import Filter, Piece, SealedLocation, SharedLocation
 from frazil.hot.segment.schema_upgrade import conformed
@@ -52,4 +52,5 @@ __all__ = [
     "conformed",
     "open_segment",
     "read_extent",
+    "warm",
 ]

@@ -25,9 +25,6 @@ from frazil.model.arrow import Decode, ExportRequest, dead_letter_rows, decode_p
 logger = logging.getLogger(__name__)
 
 DEAD_LETTERS = "dead_letters"
-PORTION = 0.5
-"""A read of this share of what was asked for ended before a batch that did not fit, and not at the
-end of the log."""
 
 ROWS = Counter("frazil.hot.shown.rows", "Rows made visible, by table.")
 LOST = Counter("frazil.hot.lost.offsets", "Offsets that are neither in a segment nor in the log.")
@@ -57,7 +54,7 @@ class ReadRange:
     fetched_to: int = 0
     """The offset after the pending requests."""
     has_more: bool = False
-    """Whether the last read stopped before the end of the log."""
+    """Whether the last read stopped before the end that the log had when it began."""
 
     @property
     def is_read(self) -> bool:
@@ -168,6 +165,7 @@ class HotPartition:
         """Read the next requests of a range. Returns False if there are none."""
         if read_range.reader is None:
             read_range.reader = Reader(self.log, read_range.offset)
+        log_end = self.log.view.durable_watermark
         try:
             batches = read_range.reader.read(bytes_max)
         except OutOfRange:  # the log dropped its oldest records first
@@ -179,8 +177,7 @@ class HotPartition:
         end = read_range.reader.offset
         begin = read_range.offset
         read_range.fetched_to = end if read_range.end is None else min(end, read_range.end)
-        is_portion = sum(len(batch.payload) for batch in batches) >= PORTION * bytes_max
-        read_range.has_more = is_portion and end < self.log.view.durable_watermark
+        read_range.has_more = end < log_end
         read_range.pending = requests_of(batches, self.log.index, begin, read_range.fetched_to)
         return bool(batches)
 

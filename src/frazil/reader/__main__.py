@@ -20,7 +20,7 @@ from frazil.reader import NodeLink, Sockets, run
 from frazil.self_tracing import export_own_traces
 
 FAILED_CODE = 1
-NICENESS = 5
+NICENESS = 10
 """When processors are short, acknowledgements come before rows; queries come after both."""
 
 

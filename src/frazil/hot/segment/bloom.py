@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from frazil.model import MiB
+from frazil.model.protobuf import compiled
 
 BLOCK_BYTES = 32
+WORDS = 8
+"""Of a block."""
 BITS_PER_VALUE = 12
 """False positive rate below 1 %."""
 SALTS = (
@@ -32,13 +34,13 @@ SALTS = (
     0x5C6BFB31,
 )
 """One odd number per word of a block; those of Parquet's filters."""
+SALTS_ARRAY = np.array(SALTS, np.uint32)
 SEED = 0x9E3779B97F4A7C15
 MULTIPLIER = 0xD6E8FEB86659FD93
-FINAL_MULTIPLIERS = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
+FIRST_MULTIPLIER = 0xFF51AFD7ED558CCD
+SECOND_MULTIPLIER = 0xC4CEB9FE1A85EC53
 MASK_64 = (1 << 64) - 1
 MASK_32 = (1 << 32) - 1
-GATHER_BYTES_MAX = 4 * MiB
-"""Bytes hashed at a time; hashing needs eight times as much memory."""
 COUNT_SLOTS = 4
 """Slots per value to count the different ones: the estimate is off by less than a percent."""
 HASHES_CACHED = 1024
@@ -46,6 +48,7 @@ HASHES_CACHED = 1024
 
 Hashes = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
+Offsets = NDArray[np.int32]
 NOTHING: Hashes = np.empty(0, np.uint64)
 
 
@@ -72,13 +75,14 @@ def build_bloom(column: pa.ChunkedArray) -> Bloom:
     strings = pc.drop_null(column).cast(pa.string())
     hashes = np.concatenate([NOTHING, *map(_hashes, strings.chunks)])
     blocks = 2 * (_distinct(hashes) * BITS_PER_VALUE // (16 * BLOCK_BYTES) + 1)  # 64 bytes, aligned
-    begins = ((hashes >> 32) * np.uint64(blocks) >> 32) * np.uint64(8 * BLOCK_BYTES)
-    keys = hashes & MASK_32
-    bits = np.zeros(8 * BLOCK_BYTES * blocks, np.bool_)
-    for word, salt in enumerate(SALTS):
-        bit = (keys * np.uint64(salt) & MASK_32) >> 27
-        bits[(begins + 32 * word + bit).view(np.int64)] = True
-    return Bloom(memoryview(np.packbits(bits, bitorder="little").tobytes()))
+    words = np.zeros(WORDS * blocks, np.uint32)
+    _set_bits(hashes, SALTS_ARRAY, words)
+    return Bloom(memoryview(words.tobytes()))
+
+
+def warm() -> None:
+    """Compile, or load from the disk cache, so that no seal waits for it."""
+    build_bloom(pa.chunked_array([["a"]]))
 
 
 def _distinct(hashes: Hashes) -> int:
@@ -99,50 +103,47 @@ def hash_of(value: str) -> int:
         word = int.from_bytes(data[begin : begin + 8], "little")
         hashed = (hashed ^ word) * MULTIPLIER & MASK_64
         hashed ^= hashed >> 32
-    for multiplier in FINAL_MULTIPLIERS:
+    for multiplier in (FIRST_MULTIPLIER, SECOND_MULTIPLIER):
         hashed ^= hashed >> 33
         hashed = hashed * multiplier & MASK_64
     return hashed ^ hashed >> 33
 
 
 def _hashes(strings: pa.StringArray) -> Hashes:
-    """Return the hashes of all strings, in any order."""
-    if not len(strings):
-        return NOTHING
+    """Return the hashes of all strings."""
     _, offsets_buffer, data_buffer = strings.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int32)[strings.offset :][: len(strings) + 1]
-    data = np.frombuffer(data_buffer or b"", np.uint8)
-    lengths = np.diff(offsets)
-    hashes = []
-    for length in map(int, np.unique(lengths)):
-        begins = offsets[:-1][lengths == length]
-        count = max(1, GATHER_BYTES_MAX // max(1, length))
-        for first in range(0, len(begins), count):
-            rows = _gather(data, begins[first : first + count].astype(np.int64), length)
-            hashes.append(_hash_rows(rows))
-    return np.concatenate(hashes)
+    hashes: Hashes = np.empty(len(strings), np.uint64)
+    if len(strings):
+        offsets = np.frombuffer(offsets_buffer, np.int32)[strings.offset :][: len(strings) + 1]
+        _hash_all(np.frombuffer(data_buffer or b"", np.uint8), offsets, hashes)
+    return hashes
 
 
-def _gather(data: Bytes, begins: NDArray[np.int64], length: int) -> Bytes:
-    """Return strings of one length as the rows of a matrix."""
-    first, last = int(begins[0]), int(begins[-1])
-    if last - first == (len(begins) - 1) * length:  # contiguous, as ids are
-        return data[first : last + length].reshape(len(begins), length)
-    rows: Bytes = data[begins[:, None] + np.arange(length)]
-    return rows
+@compiled
+def _hash_all(data: Bytes, offsets: Offsets, hashes: Hashes) -> None:
+    """Do what `hash_of` does, for many strings."""
+    for number in range(len(hashes)):
+        begin, end = np.int64(offsets[number]), np.int64(offsets[number + 1])
+        hashed = np.uint64(SEED) ^ np.uint64(end - begin)
+        for at in range(begin, end, 8):
+            word = np.uint64(0)
+            for byte in range(min(8, end - at)):
+                word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
+            hashed = (hashed ^ word) * np.uint64(MULTIPLIER)
+            hashed ^= hashed >> np.uint64(32)
+        hashed ^= hashed >> np.uint64(33)
+        hashed *= np.uint64(FIRST_MULTIPLIER)
+        hashed ^= hashed >> np.uint64(33)
+        hashed *= np.uint64(SECOND_MULTIPLIER)
+        hashes[number] = hashed ^ hashed >> np.uint64(33)
 
 
-def _hash_rows(rows: Bytes) -> Hashes:
-    """Return what `hash_of` does, for many strings of one length."""
-    count, length = rows.shape
-    padded = np.zeros((count, -(-length // 8) * 8), np.uint8)
-    padded[:, :length] = rows
-    hashed: Hashes = np.full(count, SEED ^ length, np.uint64)
-    for word in padded.view("<u8").T:
-        hashed = (hashed ^ word) * np.uint64(MULTIPLIER)
-        hashed ^= hashed >> 32
-    for multiplier in FINAL_MULTIPLIERS:
-        hashed ^= hashed >> 33
-        hashed = hashed * np.uint64(multiplier)
-    hashed ^= hashed >> 33
-    return hashed
+@compiled
+def _set_bits(hashes: Hashes, salts: NDArray[np.uint32], words: NDArray[np.uint32]) -> None:
+    blocks = np.uint64(len(words) // WORDS)
+    for hashed in hashes:
+        begin = np.int64((hashed >> np.uint64(32)) * blocks >> np.uint64(32)) * WORDS
+        key = np.uint32(hashed & np.uint64(MASK_32))
+        for word in range(WORDS):
+            bit = np.uint32(key * salts[word]) >> np.uint32(27)
+            words[begin + word] |= np.uint32(1) << bit
