@@ -328,17 +328,17 @@ def measure_with_rows() -> list[Case]:
     """A burst, a steady load and half of it, of requests of 1,000 records."""
     records = max(RECORDS)
     with both_servers(has_rows=True) as (ours, bare_port):
-        port, api_port = ours["otlp_grpc_port"], ours["http_port"]
         before = measure("grpc", bare_port, records, seconds=BURST_S)["rate"]
-        burst = measure("grpc", port, records, seconds=BURST_S)["rate"]
-        visible_s = seconds_until_visible(api_port)
+        burst = measure("grpc", ours["otlp_grpc_port"], records, seconds=BURST_S)["rate"]
+        visible_s = seconds_until_visible(ours["http_port"])
         after = measure("grpc", bare_port, records, seconds=BURST_S)["rate"]
-        peer = (before + after) / 2
-        offered = peer * STEADY_BAR
-        steady = measure("grpc", port, records, offered, STEADY_S)["rate"]
-        lag_s = requests_behind(api_port) / steady
-        seconds_until_visible(api_port)
-        calm = measure("grpc", port, records, offered * HALF, BURST_S)
+    peer = (before + after) / 2
+    offered = peer * STEADY_BAR
+    with both_servers(has_rows=True) as (ours, _):
+        steady = measure("grpc", ours["otlp_grpc_port"], records, offered, STEADY_S)["rate"]
+        lag_s = requests_behind(ours["http_port"]) / steady
+    with both_servers(has_rows=True) as (ours, _):
+        calm = measure("grpc", ours["otlp_grpc_port"], records, offered * HALF, BURST_S)
     shared: Case = {"peer": round(peer * records), "unit": "records/s"}
     cases = [
         {

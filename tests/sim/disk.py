@@ -212,6 +212,7 @@ class SimFile:
 
     def append_uncached(self, data: memoryview) -> None:
         self.append([data])
+        self.sync()
 
     def append_from(self, position: int) -> None:
         self._check(self._writable, position)

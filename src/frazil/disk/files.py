@@ -27,8 +27,7 @@ Buffer = bytes | memoryview
 IOV_MAX = 1024
 """Linux limit of buffers in one vectored write."""
 PORTION_BYTES = MiB
-"""A large file is written in portions of this size: a sync of another file waits for the one that
-is under way."""
+"""Of a file that is written uncached."""
 BUFFER_UNIT = 8 * MiB
 """Buffers grow in steps of this size."""
 
@@ -48,9 +47,9 @@ class File(Protocol):
         """Append all bytes, or raise. After an error some of them may be written."""
 
     def append_uncached(self, data: memoryview) -> None:
-        """Append many bytes, or raise, without filling the page cache where the file system can.
-
-        That takes an end of file and an address in memory that are multiples of a page.
+        """Append many bytes and sync them, or raise. Where the file system can, the page cache is
+        left out: that takes an end of file and an address in memory that are multiples of a page.
+        Written and synced in portions: a sync of another file waits for one of them.
         """
 
     def append_from(self, position: int) -> None:
@@ -174,6 +173,7 @@ class RealFile:
     def _append_portions(self, data: memoryview) -> None:
         for begin in range(0, len(data), PORTION_BYTES):
             self._append_some([data[begin : begin + PORTION_BYTES]])
+            os.fdatasync(self._descriptor)
 
     def write_at(self, position: int, data: bytes) -> None:
         written = os.pwrite(self._descriptor, data, position)

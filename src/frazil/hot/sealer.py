@@ -107,7 +107,6 @@ class Sealer:
                 created_ms,
                 segment.slots(),
                 self._buffer,
-                is_read_back=not segment.is_hidden,
             )
         except (OSError, Corrupt, pa.ArrowException) as error:
             SEAL_FAILED.add(topic=partition.source.topic)

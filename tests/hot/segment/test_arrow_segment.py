@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from frazil.disk import Mode, WriteBuffer
+from frazil.disk import WriteBuffer
 from frazil.errors import Corrupt
 from frazil.hot.segment.arrow_segment import (
     ArrowSegment,
@@ -31,7 +31,7 @@ from frazil.hot.segment.layout import (
 )
 from frazil.model import Rand
 from tests.hot.build import LINES, batch_of, lines
-from tests.sim.disk import Faults, Model, PowerCut, SimDisk, SimFile
+from tests.sim.disk import Faults, Model, PowerCut, SimDisk
 
 PATH = "00000000000000000007.arrow"
 HEADER = ArrowSegmentHeader(identity=1, begin_offset=7, end_offset=60, created_ms=1_700_000_000_000)
@@ -268,23 +268,6 @@ def test_a_failed_sync_is_not_repeated_on_the_same_file() -> None:
     written(slots(), disk)
     after = disk.crash(Rand(1))
     assert rows_of(open_segment(after, PATH)) == wanted(slots())
-
-
-class LyingDisk(SimDisk):
-    """Turns one bit over in every file that is made, and says nothing."""
-
-    def open(self, path: str, mode: Mode = "read") -> SimFile:
-        file = super().open(path, mode)
-        if mode == "read":
-            self.rot(path, Rand(7), "flip")
-        return file
-
-
-def test_a_segment_is_read_back_before_the_rename() -> None:
-    disk = LyingDisk()
-    with pytest.raises(Corrupt):
-        written(slots(), disk)
-    assert disk.files() == []
 
 
 @given(st.binary(max_size=400))

@@ -102,14 +102,11 @@ def write_segment(
     header: ArrowSegmentHeader,
     slots: Slots,
     buffer: WriteBuffer,
-    *,
-    is_read_back: bool = True,
 ) -> ArrowSegment:
     """Write a segment, and return it opened once it is durable.
 
-    It is written to a temporary file, synced, read back and renamed. After an error it may be
-    retried, which writes a new file: a failed sync is never repeated. Reading back verifies the
-    bytes on disk, because they were not written through the page cache, and puts them there.
+    It is written to a temporary file, synced, opened and renamed. After an error it may be retried,
+    which writes a new file: a failed sync is never repeated.
     """
     folder, _, name = path.rpartition("/")
     scratch = f"{path}.tmp"
@@ -121,7 +118,7 @@ def write_segment(
         file.append_uncached(sections)
         file.append([end])
         file.sync()
-        segment = open_segment(disk, scratch, is_verified=not is_read_back)
+        segment = open_segment(disk, scratch, is_verified=True)
         disk.rename(scratch, path)
     except (OSError, Corrupt):
         with contextlib.suppress(OSError):  # raise the first error

@@ -123,7 +123,7 @@ def _hashes(strings: pa.StringArray) -> Hashes:
 def _hash_all(data: Bytes, offsets: Offsets, hashes: Hashes) -> None:
     """Do what `hash_of` does, for many strings."""
     for number in range(len(hashes)):
-        begin, end = np.int64(offsets[number]), np.int64(offsets[number + 1])
+        begin, end = int(offsets[number]), int(offsets[number + 1])
         hashed = np.uint64(SEED) ^ np.uint64(end - begin)
         for at in range(begin, end, 8):
             word = np.uint64(0)

@@ -81,8 +81,6 @@ class SealedSegments:
         created_ms: int,
         slots: Slots,
         buffer: WriteBuffer,
-        *,
-        is_read_back: bool = True,
     ) -> SealedSegment:
         """Write a durable segment. It is not visible until `put`."""
         folder = self.folder
@@ -90,7 +88,7 @@ class SealedSegments:
             identity=folder.identity, begin_offset=begin, end_offset=end, created_ms=created_ms
         )
         path = folder.path(begin)
-        file = write_segment(folder.disk, path, header, slots, buffer, is_read_back=is_read_back)
+        file = write_segment(folder.disk, path, header, slots, buffer)
         return sealed_of(folder, file)
 
     def put(self, new: SealedSegment) -> None:

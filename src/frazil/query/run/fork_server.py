@@ -48,7 +48,10 @@ def main(descriptor: int) -> None:
 
 def _fork_one(requests: socket.socket, silence: int) -> bool:
     """Fork a worker for the next socket. Returns False if the engine has closed ours."""
-    data, files, _, _ = socket.recv_fds(requests, 1, 1)
+    try:
+        data, files, _, _ = socket.recv_fds(requests, 1, 1)
+    except ConnectionResetError:  # closed before it took our last message
+        return False
     if not data:
         return False
     pid = os.fork()
