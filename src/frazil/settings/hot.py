@@ -30,7 +30,7 @@ class HotConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     read_bytes: Annotated[int, doc("Decode requests in portions of this size.")] = 4 * MiB
     refresh_ms: Annotated[
         int, doc("How often new rows become visible while requests keep arriving.")
-    ] = 40
+    ] = 20
     retry_ms: Annotated[
         int, doc("Wait this long after a failed seal, or when the log cannot be read.")
     ] = 1000
