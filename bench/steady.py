@@ -5,7 +5,7 @@ rate, another polls two dashboards over HTTP. Every second all processes of the 
 Memory may fill until caches and the hot tier are full, and must then stay flat. Writes a plot as
 SVG, prints one JSON line last; exits 1 when a bar is missed.
 
-    PYTHONPATH=. python bench/steady.py --minutes 4
+    PYTHONPATH=. python bench/steady.py --minutes 30
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bench.shop import Shop
 from frazil.client import Client
 from frazil.errors import FrazilError
 
-MINUTES = 30.0
+MINUTES = 4.0
 RATE = 20_000
 """Records per second, of logs and spans."""
 RECORDS = 500

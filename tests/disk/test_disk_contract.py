@@ -466,3 +466,11 @@ def test_an_append_without_the_page_cache_adds_all_bytes(
     file.append([b"end"])
     file.close()
     assert get(disk, "a") == bytes(data) * 2 + b"end"
+
+
+def test_a_file_that_is_not_cached_reads_the_same(disk: Disk) -> None:
+    """One that is gone is no error."""
+    put(disk, "a", b"one")
+    disk.uncache("a")
+    assert get(disk, "a") == b"one"
+    disk.uncache("b")

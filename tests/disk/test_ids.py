@@ -135,6 +135,9 @@ class MemoryDisk:
         self.may_fail()
         self.names_synced = dict(self.files)
 
+    def uncache(self, path: str) -> None:
+        raise NotImplementedError
+
     def space(self) -> int:
         raise NotImplementedError
 

@@ -400,6 +400,9 @@ class SimDisk:
             for naming in mine:
                 apply_names(folder.durable, naming)
 
+    def uncache(self, path: str) -> None:
+        """Do nothing: only durable pages would be dropped."""
+
     def space(self) -> int:
         with self.call("space", ""):
             return max(0, self.free_bytes())

@@ -94,6 +94,7 @@ class HotPartition:
         self.watermark = self._listed_to = self._tail.offset
         """The first offset whose rows are not visible yet."""
         self._is_gapless = self._is_listed_gapless = not self._gaps
+        self._uncached_to = self._tail.offset
         self._reopen()
 
     def _reopen(self) -> None:
@@ -270,6 +271,16 @@ class HotPartition:
 
     def _pieces(self, segment: OpenSegment) -> dict[str, Piece]:
         return segment.pieces(self.source.topic, self.log.index)
+
+    def uncache_log(self, end: int) -> None:
+        """Drop segments of the log below `end` from the page cache, once."""
+        for segment in self.log.view.segments[:-1]:
+            info = segment.info
+            if info.end_offset > end:
+                break
+            if info.base_offset >= self._uncached_to:
+                self.log.disk.uncache(segment.path)
+                self._uncached_to = info.end_offset
 
     def close(self) -> None:
         for read_range in (self._tail, *self._gaps):

@@ -74,6 +74,7 @@ class Sealer:
             count = sum(map(self._seal_all, self._visible.partitions))
             for partition in self._visible.partitions:
                 self._save_progress(partition)
+                self._uncache_log(partition)
             if count or self._is_above_limit:
                 self._merge_and_evict()
             self._make_room()
@@ -168,6 +169,16 @@ class Sealer:
             partition.subscriber.step()
         except (OSError, Unavailable) as error:
             logger.error("progress of the hot tier not saved", extra={"reason": str(error)})
+
+    def _uncache_log(self, partition: HotPartition) -> None:
+        """Drop what neither the hot tier nor the lake reads again: the log keeps it for a while."""
+        end = partition.segments.end_offset
+        if self._lake_watermark is not None:
+            end = min(end, self._held(partition))
+        try:
+            partition.uncache_log(end)
+        except OSError as error:
+            logger.error("page cache of the log not dropped", extra={"reason": str(error)})
 
     def _merge_and_evict(self) -> None:
         """Merge small files, and evict the oldest above the limit. Failures wait for the next

@@ -95,6 +95,9 @@ class FaultyDisk:
         with self.around("sync_directory"):
             self._disk.sync_directory(path)
 
+    def uncache(self, path: str) -> None:
+        self._disk.uncache(path)
+
     def space(self) -> int:
         return self._disk.space()
 
