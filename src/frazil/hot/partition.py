@@ -146,7 +146,7 @@ class HotPartition:
 
     def _read(self, read_range: ReadRange, bytes_max: int, now_ns: int) -> int:
         if read_range.is_read or not (read_range.pending or self._fetch(read_range, bytes_max)):
-            return 0
+            return _reveal(read_range)  # what was hidden for more to come
         if read_range.segment is None:
             is_hidden = read_range.has_more and read_range.end is None
             read_range.segment = OpenSegment(read_range.offset, now_ns, is_hidden=is_hidden)
@@ -157,8 +157,8 @@ class HotPartition:
         read_range.segment.add(rows, end)
         read_range.offset = end
         is_behind = bool(pending) or read_range.end is not None or read_range.has_more
-        if read_range.segment.is_hidden and not is_behind:
-            read_range.segment.reveal()
+        if not is_behind:
+            _reveal(read_range)
         self.is_behind |= is_behind
         return count
 
@@ -220,10 +220,7 @@ class HotPartition:
 
     def reveal(self) -> int:
         """Show open rows that are hidden. Returns how many segments."""
-        hidden = [s.segment for s in self.ranges if s.segment is not None and s.segment.is_hidden]
-        for segment in hidden:
-            segment.reveal()
-        return len(hidden)
+        return sum(map(_reveal, self.ranges))
 
     def freeze(self, is_due: Callable[[OpenSegment], bool]) -> int:
         """Pass open segments that are due, and gaps that are read, to the sealer."""
@@ -274,6 +271,8 @@ class HotPartition:
 
     def uncache_log(self, end: int) -> None:
         """Drop segments of the log below `end` from the page cache, once."""
+        if end <= self._uncached_to:
+            return
         for segment in self.log.view.segments[:-1]:
             info = segment.info
             if info.end_offset > end:
@@ -285,3 +284,12 @@ class HotPartition:
     def close(self) -> None:
         for read_range in (self._tail, *self._gaps):
             read_range.close()
+
+
+def _reveal(read_range: ReadRange) -> int:
+    """Show the open rows of a range if they are hidden. Returns how many segments."""
+    segment = read_range.segment
+    if segment is None or not segment.is_hidden:
+        return 0
+    segment.reveal()
+    return 1

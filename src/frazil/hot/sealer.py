@@ -102,13 +102,8 @@ class Sealer:
         begin, end = segment.begin_offset, segment.end_offset
         try:
             created_ms = self._clock.wall_ms()
-            sealed = partition.segments.write(
-                begin,
-                end,
-                created_ms,
-                segment.slots(),
-                self._buffer,
-            )
+            slots = segment.slots()
+            sealed = partition.segments.write(begin, end, created_ms, slots, self._buffer)
         except (OSError, Corrupt, pa.ArrowException) as error:
             SEAL_FAILED.add(topic=partition.source.topic)
             logger.error("seal failed, rows stay in memory", extra={"reason": str(error)})

@@ -34,9 +34,7 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the workers
     gc.freeze()  # a collection would copy the pages of everything that it visits
     with socket.socket(fileno=descriptor) as requests, Path(os.devnull).open("wb") as silence:
-        while select.select([requests], [], [], IDLE_S)[
-            0
-        ]:  # the first query waits for nothing else
+        while select.select([requests], [], [], IDLE_S)[0]:
             if not _fork_one(requests, silence.fileno()):
                 return
         warm()
