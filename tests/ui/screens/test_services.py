@@ -60,7 +60,11 @@ def test_every_service_has_rate_errors_and_durations(page: Page) -> None:
     payment = table(page).get_by_role("row").filter(has_text="payment")
     expect(payment).to_contain_text("%")
     expect(payment).to_contain_text("ms")
-    for label in ("Spans per second of payment", "Errors of payment", "p95 of payment"):
+    for label in (
+        "Requests per second of payment",
+        "Error rate of payment",
+        "p95 latency of payment",
+    ):
         line = payment.get_by_role("img", name=f"{label} over time").locator(".line")
         expect(line).to_have_attribute("d", re.compile("(L.*){6}"))
     healthy = table(page).get_by_role("row").filter(has_text="recommendation")

@@ -49,9 +49,10 @@ class VolumesRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown
 
 
 class ServiceSeriesRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A time range in steps."""
+    """A time range in steps, and optionally one service."""
 
     step: StepWidth = "1m"
+    service: Annotated[Name | None, doc("Only this service.")] = None
 
 
 class ServicesAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,14 +62,14 @@ class ServicesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceSeriesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Every service over time; steps without spans are omitted."""
+    """Services over time; steps without requests are omitted."""
 
     step_s: int
     steps: list[ServiceStep]
 
 
 class OperationsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Operations, the busiest first."""
+    """Operations of requests, the busiest first."""
 
     operations: list[Latency]
 
@@ -92,7 +93,7 @@ class VolumesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def all_services(handler: Handler, params: TimeRangeRequest, request: ApiRequest) -> Response:
-    """List all services with requests, errors and durations."""
+    """List all services with requests, errors and latencies."""
     within = range_of(params.since, params.until, handler.context.clock)
     return await handler.respond(
         request, lambda ask: ServicesAnswer(services=services(ask, within=within))
@@ -102,19 +103,19 @@ async def all_services(handler: Handler, params: TimeRangeRequest, request: ApiR
 async def over_time(
     handler: Handler, params: ServiceSeriesRequest, request: ApiRequest
 ) -> Response:
-    """Return requests, errors and durations of all services over time."""
+    """Return requests, errors and latencies of services over time."""
     within = range_of(params.since, params.until, handler.context.clock)
     step = seconds_of(params.step, "step")
 
     def load(ask: Ask) -> ServiceSeriesAnswer:
-        steps = service_steps(ask, step, within=within)
+        steps = service_steps(ask, step, service=params.service, within=within)
         return ServiceSeriesAnswer(step_s=int(step.total_seconds()), steps=steps)
 
     return await handler.respond(request, load)
 
 
 async def operations(handler: Handler, params: ServiceRequest, request: ApiRequest) -> Response:
-    """List operations with calls, errors and durations."""
+    """List the operations of requests, with errors and latencies."""
     which = _which(handler, params)
     return await handler.respond(
         request, lambda ask: OperationsAnswer(operations=latencies(ask, **which))
@@ -135,7 +136,7 @@ def _which(handler: Handler, params: ServiceRequest) -> dict[str, Any]:
 
 
 async def calls(handler: Handler, params: TimeRangeRequest, request: ApiRequest) -> Response:
-    """List calls between services with counts, errors and durations."""
+    """List calls between services with counts, errors and latencies."""
     within = range_of(params.since, params.until, handler.context.clock)
     return await handler.respond(
         request, lambda ask: DependenciesAnswer(dependencies=dependencies(ask, within=within))

@@ -344,10 +344,10 @@ export interface LakeTableAnswer {
 export interface Latency {
   service: string;
   operation: string;
-  span_count: number;
+  request_count: number;
   error_count: number;
   p50_nano: number;
-  p90_nano: number;
+  p95_nano: number;
   p99_nano: number;
   max_nano: number;
 }
@@ -567,11 +567,12 @@ export interface SeriesAnswer {
 export interface Service {
   name: string;
   last_seen: string;
-  span_count?: number;
+  request_count?: number;
   error_count?: number;
   p50_nano?: number | null;
   p95_nano?: number | null;
   p99_nano?: number | null;
+  span_count?: number;
   log_count?: number;
   error_log_count?: number;
   point_count?: number;
@@ -591,9 +592,11 @@ export interface ServiceShare {
 export interface ServiceStep {
   service: string;
   time: string;
-  span_count: number;
+  request_count: number;
   error_count: number;
+  p50_nano: number;
   p95_nano: number;
+  p99_nano: number;
 }
 
 export interface ServicesAnswer {
