@@ -7,6 +7,7 @@ import datetime
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -259,7 +260,7 @@ def test_the_dashboard_template_equals_duckdb(page: Page, node: Node, expected: 
 
     def keep(response: Response) -> None:
         if response.url.endswith("/api/v1/sql"):
-            answers[response.request.post_data_json["sql"]] = response
+            answers[json.loads(response.request.post_data or "{}")["sql"]] = response
 
     page.on("response", keep)
     page.goto(f"/dashboards?{urlencode(expected.params)}")
@@ -283,11 +284,12 @@ def test_the_dashboard_template_equals_duckdb(page: Page, node: Node, expected: 
     (width,) = re.findall(r"'(\d+) seconds'", sql)
     steps = expected.red(bucket(int(width)), "service_name")
     assert len(rates) == len(steps)
-    for column, value in {
+    values: dict[str, Callable[[dict[str, Any]], float]] = {
         "rate": lambda row: row["requests"] / int(width),
         "error_rate": lambda row: 100 * row["errors"] / row["requests"],
         "p95": lambda row: row["p95"],
-    }.items():
+    }
+    for column, value in values.items():
         for at, service, found in rows_of(column)[1]:
             step = steps[micros(datetime.datetime.fromisoformat(at)), service]
             precision = PRECISION * (step["longest"] if column == "p95" else 1)

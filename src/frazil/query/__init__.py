@@ -27,6 +27,7 @@ from frazil.query.search.fields import NamedField, fields_of
 from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
 from frazil.query.search.render import search_sql
 from frazil.query.search.to_sql import query_conditions
+from frazil.query.telemetry.deployments import Deployment, deployments
 from frazil.query.telemetry.log_pages import Pages, log_pages
 from frazil.query.telemetry.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.telemetry.logs import (
@@ -89,6 +90,7 @@ __all__ = [
     "Bar",
     "Cursor",
     "Dependency",
+    "Deployment",
     "Engine",
     "Exemplar",
     "Facet",
@@ -120,6 +122,7 @@ __all__ = [
     "TraceSummary",
     "Volume",
     "dependencies",
+    "deployments",
     "exemplars",
     "facets",
     "facets_of",

@@ -129,6 +129,7 @@ _TRACES = (
     _get("/api/v1/operations", services.OperationsAnswer, services.operations),
     _get("/api/v1/failures", services.FailuresAnswer, services.failed),
     _get("/api/v1/dependencies", services.DependenciesAnswer, services.calls),
+    _get("/api/v1/deployments", services.DeploymentsAnswer, services.deploys),
     _get("/api/v1/volumes", services.VolumesAnswer, services.amounts),
 )
 _METRICS = (

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from frazil.errors import Malformed
 from frazil.model.arrow import LOGS, METRICS, SPANS
 from frazil.query.search.filters import Ask, TimeRange, text, timestamp_sql
+from frazil.query.telemetry.deployments import deployments
 from frazil.query.telemetry.logs import facets, histogram
 from frazil.query.telemetry.services import (
     dependencies,
@@ -328,6 +329,31 @@ def test_a_call_counts_where_the_callee_starts(ask: Ask) -> None:
     """Its caller may have started before the time range."""
     late = TimeRange(since=BEGIN + datetime.timedelta(milliseconds=5))
     assert sum(one.call_count for one in dependencies(ask, within=late)) == 4
+
+
+def test_deployments_are_versions_that_were_not_seen_before() -> None:
+    """Neither the first known version, nor one that was seen before the time range."""
+    hour = 3_600_000
+    seen = [(0, "web", "1"), (hour, "web", "2"), (hour + 1, "web", "1"), (2 * hour, "cart", "7")]
+    rows = [
+        span(n, at, 5, service, "GET /", of=n, resource_attributes=[("service.version", version)])
+        for n, (at, service, version) in enumerate(seen)
+    ]
+    rows += [span(9, 5, 5, "web", "GET /", of=9)]
+    context = datafusion.SessionContext()
+    context.register_record_batches("spans", [table_of(rows, SPANS).to_batches()])
+
+    def found(**more: Any) -> list[tuple[str, str, str, datetime.datetime]]:
+        return [
+            (one.service, one.previous_version, one.version, one.time)
+            for one in deployments(lambda sql: context.sql(sql).to_arrow_table(), **more)
+        ]
+
+    deployed = ("web", "1", "2", BEGIN + datetime.timedelta(hours=1))
+    assert found() == found(service="web") == [deployed]
+    assert found(within=TimeRange(since=BEGIN + datetime.timedelta(minutes=50))) == [deployed]
+    assert found(within=TimeRange(since=BEGIN + datetime.timedelta(minutes=61))) == []
+    assert found(service="cart") == []
 
 
 def test_volumes_by_service(ask: Ask) -> None:

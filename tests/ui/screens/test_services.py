@@ -71,6 +71,28 @@ def test_every_service_has_rate_errors_and_durations(page: Page) -> None:
     expect(healthy.get_by_role("img")).to_have_count(2)
 
 
+def test_deployments_are_marked_on_charts(page: Page) -> None:
+    """On the sparklines of the service, and with version and time on every chart."""
+    page.goto("/services")
+    checkout = table(page).get_by_role("row").filter(has_text="checkout")
+    rate = checkout.get_by_role("img", name="Requests per second of checkout")
+    expect(rate.locator(".mark")).to_have_count(4)
+    payment = table(page).get_by_role("row").filter(has_text="payment")
+    expect(payment.locator(".mark")).to_have_count(0)
+    deployed = re.compile(r"checkout 1\.8\.0 deployed at [\d:]{8}, after 1\.7\.4")
+    page.goto("/traces")
+    expect(page.get_by_role("img", name="Durations of traces")).to_have_attribute(
+        "aria-label", deployed
+    )
+    page.goto("/logs")
+    chart = page.get_by_role("img", name="Records over time")
+    expect(chart).to_have_attribute("aria-label", deployed)
+    expect(chart).to_have_attribute("aria-label", re.compile("catalogue 3.9.0"))
+    page.goto("/logs?is=service_name%3Dcheckout")
+    expect(chart).to_have_attribute("aria-label", deployed)
+    expect(chart).not_to_have_attribute("aria-label", re.compile("catalogue"))
+
+
 def test_services_are_sorted_and_filtered_by_name(page: Page) -> None:
     page.goto("/services")
     expect(table(page).locator("tbody tr")).to_have_count(SERVICES)

@@ -7,6 +7,7 @@ trace_durations.py  traces by start and duration, for a scatter plot
 trace_outline.py    a trace of any size in columns, one span, search in a trace
 waterfall.py        a trace as rows, self time and critical path
 services.py         services, operations, failures, dependencies
+deployments.py      new versions of services
 volume.py           rows sent by each service
 metrics.py          metric names, labels, exemplars
 metric_series.py    a metric over time

@@ -11,11 +11,13 @@ from frazil.model import doc
 from frazil.query import (
     Ask,
     Dependency,
+    Deployment,
     Latency,
     Service,
     ServiceStep,
     Volume,
     dependencies,
+    deployments,
     failures,
     latencies,
     service_steps,
@@ -86,6 +88,18 @@ class DependenciesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: list[Dependency]
 
 
+class DeploymentsRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A time range, and optionally one service."""
+
+    service: Annotated[Name | None, doc("Only this service.")] = None
+
+
+class DeploymentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """New versions of services, oldest first."""
+
+    deployments: list[Deployment]
+
+
 class VolumesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Rows sent by each service."""
 
@@ -140,6 +154,17 @@ async def calls(handler: Handler, params: TimeRangeRequest, request: ApiRequest)
     within = range_of(params.since, params.until, handler.context.clock)
     return await handler.respond(
         request, lambda ask: DependenciesAnswer(dependencies=dependencies(ask, within=within))
+    )
+
+
+async def deploys(handler: Handler, params: DeploymentsRequest, request: ApiRequest) -> Response:
+    """List new versions of services, by `service.version`."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    return await handler.respond(
+        request,
+        lambda ask: DeploymentsAnswer(
+            deployments=deployments(ask, service=params.service, within=within)
+        ),
     )
 
 

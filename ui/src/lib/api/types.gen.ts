@@ -111,6 +111,17 @@ export interface Dependency {
   p99_nano: number;
 }
 
+export interface Deployment {
+  service: string;
+  version: string;
+  previous_version: string;
+  time: string;
+}
+
+export interface DeploymentsAnswer {
+  deployments: Deployment[];
+}
+
 export interface DoingStatus {
   work: string;
   step: string;
