@@ -29,6 +29,7 @@ from frazil.query.search.render import search_sql
 from frazil.query.search.to_sql import query_conditions
 from frazil.query.telemetry.deployments import Deployment, deployments
 from frazil.query.telemetry.log_pages import Pages, log_pages
+from frazil.query.telemetry.log_patterns import LogPattern, PatternsAnswer, log_patterns
 from frazil.query.telemetry.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.telemetry.logs import (
     Around,
@@ -101,11 +102,13 @@ __all__ = [
     "Latency",
     "Line",
     "LogFilter",
+    "LogPattern",
     "LogRow",
     "Metric",
     "NamedField",
     "Outline",
     "Pages",
+    "PatternsAnswer",
     "Series",
     "SeriesAnswer",
     "Service",
@@ -135,6 +138,7 @@ __all__ = [
     "latencies",
     "log_conditions",
     "log_pages",
+    "log_patterns",
     "log_rows",
     "logs_around",
     "logs_of_trace",

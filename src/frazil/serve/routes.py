@@ -10,7 +10,7 @@ import msgspec
 
 from frazil.httpd import Response
 from frazil.model import doc
-from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
+from frazil.query import Around, FacetsAnswer, Outline, Pages, PatternsAnswer, SeriesAnswer
 from frazil.serve.api import (
     dashboards,
     demo,
@@ -112,6 +112,7 @@ _SQL = (
 _LOGS = (
     _get("/api/v1/logs", logs.LogsAnswer, logs.find),
     _get("/api/v1/logs/histogram", logs.HistogramAnswer, logs.bars),
+    _get("/api/v1/logs/patterns", PatternsAnswer, logs.patterns),
     _get("/api/v1/logs/facets", FacetsAnswer, logs.values),
     _get("/api/v1/logs/pages", Pages, logs.pages),
     _get("/api/v1/logs/around", Around, logs.around, **_MISSING),

@@ -37,6 +37,23 @@ def query(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
+def test_records_are_grouped_into_patterns(page: Page) -> None:
+    """With counts and a trend; a pattern leads to its records."""
+    page.goto("/logs?is=service_name%3Dcatalogue")
+    page.get_by_role("button", name="Patterns").click()
+    expect(page).to_have_url(re.compile("patterns=1"))
+    shown = page.get_by_role("region", name="Patterns")
+    row = shown.get_by_role("row").filter(has_text="slow query: <*> ms, no index was used")
+    expect(row).to_contain_text("WARN")
+    count = row.get_by_role("cell").nth(1).inner_text()
+    expect(row.get_by_role("img", name="Records over time")).to_be_visible()
+    row.get_by_role("link", name="slow query").click()
+    expect(page.get_by_label("Search in logs")).to_have_value(
+        'service:"catalogue" "slow query" "ms no index was used"'
+    )
+    expect(page.get_by_text(f"{count} records")).to_be_visible()
+
+
 def test_the_histogram_narrows_the_time_range_and_can_be_hidden(page: Page) -> None:
     page.goto("/logs?from=30m")
     severities = page.get_by_role("group", name="Severities")

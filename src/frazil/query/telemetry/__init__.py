@@ -2,6 +2,7 @@
 
 logs.py             log records, histogram, facets, neighbors
 log_pages.py        page cursors in a long list of log records
+log_patterns.py     records that differ only in variable parts, with counts and a trend
 traces.py           lists of traces, and one trace as a tree
 trace_durations.py  traces by start and duration, for a scatter plot
 trace_outline.py    a trace of any size in columns, one span, search in a trace

@@ -374,6 +374,17 @@ export interface Line {
   is_orphan: boolean;
 }
 
+export interface LogPattern {
+  pattern: string;
+  service: string;
+  severity: string;
+  count: number;
+  first_seen: string;
+  last_seen: string;
+  trend: Record<string, number>;
+  query: string;
+}
+
 export interface LogRow {
   place: Cursor;
   cursor: string;
@@ -529,6 +540,14 @@ export interface PartitionStatus {
   lake_lag_bytes: number | null;
   log_bytes: number;
   log_segments: number;
+}
+
+export interface PatternsAnswer {
+  patterns: LogPattern[];
+  step_s: number;
+  pattern_count: number;
+  row_count: number;
+  sampled_every: number;
 }
 
 export interface ProcessStatus {
