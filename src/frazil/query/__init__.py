@@ -27,6 +27,7 @@ from frazil.query.search.fields import NamedField, fields_of
 from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
 from frazil.query.search.render import search_sql
 from frazil.query.search.to_sql import query_conditions
+from frazil.query.telemetry.compare import Comparison, Selection, compare
 from frazil.query.telemetry.deployments import Deployment, deployments
 from frazil.query.telemetry.log_pages import Pages, log_pages
 from frazil.query.telemetry.log_patterns import LogPattern, PatternsAnswer, log_patterns
@@ -89,6 +90,7 @@ __all__ = [
     "Around",
     "Ask",
     "Bar",
+    "Comparison",
     "Cursor",
     "Dependency",
     "Deployment",
@@ -109,6 +111,7 @@ __all__ = [
     "Outline",
     "Pages",
     "PatternsAnswer",
+    "Selection",
     "Series",
     "SeriesAnswer",
     "Service",
@@ -124,6 +127,7 @@ __all__ = [
     "TraceOrder",
     "TraceSummary",
     "Volume",
+    "compare",
     "dependencies",
     "deployments",
     "exemplars",

@@ -10,7 +10,15 @@ import msgspec
 
 from frazil.httpd import Response
 from frazil.model import doc
-from frazil.query import Around, FacetsAnswer, Outline, Pages, PatternsAnswer, SeriesAnswer
+from frazil.query import (
+    Around,
+    Comparison,
+    FacetsAnswer,
+    Outline,
+    Pages,
+    PatternsAnswer,
+    SeriesAnswer,
+)
 from frazil.serve.api import (
     dashboards,
     demo,
@@ -131,6 +139,7 @@ _TRACES = (
     _get("/api/v1/failures", services.FailuresAnswer, services.failed),
     _get("/api/v1/dependencies", services.DependenciesAnswer, services.calls),
     _get("/api/v1/deployments", services.DeploymentsAnswer, services.deploys),
+    _get("/api/v1/compare", Comparison, services.comparison),
     _get("/api/v1/volumes", services.VolumesAnswer, services.amounts),
 )
 _METRICS = (

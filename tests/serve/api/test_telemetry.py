@@ -406,6 +406,19 @@ def test_dependencies_by_span_links(there: Served, sent: Sent) -> None:
     assert linked == links
 
 
+def test_deployments_patterns_and_comparison(there: Served, sent: Sent) -> None:
+    """Over HTTP; the functions behind them have tests of their own."""
+    versions = {told.resource["service.version"] for told in sent.spans if told.service == "cart"}
+    assert len(get(there, "deployments", service="cart")["deployments"]) == len(versions) - 1
+    found = get(there, "logs/patterns", step="1m", limit=1000)
+    assert sum(each["count"] for each in found["patterns"]) == found["row_count"] == len(sent.logs)
+    requests = sum(told.service == "cart" and is_request(told) for told in sent.spans)
+    compared = get(there, "compare", service="cart", since="1d")
+    assert compared["current"]["request_count"] + compared["baseline"]["request_count"] <= requests
+    said = there.ask("GET", "/api/v1/compare?service=cart")
+    assert (said.status, "previous period" in said.message) == (400, True)
+
+
 def test_metrics_and_their_labels(there: Served, sent: Sent) -> None:
     found = {each["name"]: each for each in get(there, "metrics", limit=1000)["metrics"]}
     points = Counter(told.metric.name for told in sent.points)

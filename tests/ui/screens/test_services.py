@@ -131,6 +131,27 @@ def test_a_service_expands_to_its_operations(page: Page) -> None:
     expect(inside).to_have_count(0)
 
 
+def test_two_versions_of_a_service_are_compared(page: Page) -> None:
+    """The failed deployment shows: error rate, attributes, and a new log pattern."""
+    page.goto("/services?open=checkout")
+    page.get_by_label("Compare", exact=True).select_option(label="1.7.4 \u2192 1.8.0")
+    expect(page).to_have_url(re.compile("compare=version"))
+    shown = page.get_by_role("region", name="Comparison")
+    rate = shown.get_by_role("row", name=re.compile("^Error rate [\\d.]+ % 1[\\d.]+ %"))
+    expect(rate.locator(".error")).to_have_text(re.compile(r"^\+[\d,]+ %$"))
+    value = shown.get_by_role("row").filter(has_text="http.response.status_code")
+    expect(value.filter(has=page.get_by_role("link", name="500"))).to_have_count(1)
+    pattern = shown.get_by_role("row").filter(has_text="index out of range [<*>]")
+    expect(pattern).to_contain_text("1.8.0")
+    page.reload()
+    pattern.get_by_role("link").click()
+    expect(page).to_have_url(re.compile("/logs"))
+    expect(page.get_by_text("index out of range").first).to_be_visible()
+    page.go_back()
+    page.get_by_label("Compare", exact=True).select_option(label="Previous period")
+    expect(shown.get_by_role("columnheader", name="Previous period").first).to_be_visible()
+
+
 def test_a_service_links_to_its_traces_and_logs(page: Page) -> None:
     page.goto("/services?from=3h")
     page.get_by_role("link", name="Traces of payment").click()
@@ -197,8 +218,9 @@ def test_an_empty_time_range_is_reported(page: Page) -> None:
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
     with open_page(browser, node.url, theme=theme) as page:
-        page.goto("/services?open=checkout&all=1")
-        expect(page.locator("td.inside")).to_contain_text("Operations")
+        page.goto("/services?open=checkout&all=1&compare=previous")
+        expect(page.locator("td.inside")).to_contain_text("Attributes that differ most")
+        expect(page.locator("td.inside")).to_contain_text("Max latency")
         assert accessibility_violations(page) == []
         page.get_by_role("tab", name="Map").click()
         expect(page.locator("a.service").first).to_be_visible()

@@ -9,6 +9,7 @@ trace_outline.py    a trace of any size in columns, one span, search in a trace
 waterfall.py        a trace as rows, self time and critical path
 services.py         services, operations, failures, dependencies
 deployments.py      new versions of services
+compare.py          two versions or time ranges of a service
 volume.py           rows sent by each service
 metrics.py          metric names, labels, exemplars
 metric_series.py    a metric over time

@@ -67,13 +67,16 @@ class PatternsAnswer:
 
 
 @dataclass(slots=True)
-class _Cluster:
+class LineCluster:
+    """Lines that are one pattern, while they are clustered."""
+
     parts: list[str]
     severity_number: int
     first_seen: datetime.datetime
     last_seen: datetime.datetime
     count: int = 0
-    trend: dict[datetime.datetime, int] = field(default_factory=dict)
+    trend: dict[Any, int] = field(default_factory=dict)
+    """Step -> records."""
 
 
 def log_patterns(
@@ -88,15 +91,7 @@ def log_patterns(
     if every > 1:
         # Requests differ in `_offset`, records of one request in `_row`.
         conditions.append(f"(_offset * 31 + _row) % {every} = 0")
-    # `substr` cuts before the regular expression reads.
-    line = f"split_part(substr(coalesce(body, event_name, ''), 1, {CHARS_MAX}), chr(10), 1)"
-    rows = ask(
-        f"SELECT service_name AS service, regexp_replace({line}, '{_MASKED}', '{VARIABLE}', 'g') "
-        f"AS line, date_bin(INTERVAL '{micros_of(step)} microseconds', time) AS step, "
-        "count(*) AS count, max(severity_number) AS severity_number, min(time) AS first_seen, "
-        f"max(time) AS last_seen FROM logs {where(conditions)} GROUP BY 1, 2, 3 "
-        f"ORDER BY count DESC, service, line, step LIMIT {TEXTS_MAX}"
-    ).to_pylist()
+    rows = masked_lines(ask, step, conditions)
     found = [
         _pattern(service, cluster, every)
         for service, clusters in cluster_lines(rows).items()
@@ -112,12 +107,28 @@ def log_patterns(
     )
 
 
-def cluster_lines(rows: Sequence[dict[str, Any]]) -> dict[str, list[_Cluster]]:
+def masked_lines(
+    ask: Ask, step: datetime.timedelta, conditions: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Count the first lines of bodies by service, masked text and step, most frequent first."""
+    # `substr` cuts before the regular expression reads.
+    line = f"split_part(substr(coalesce(body, event_name, ''), 1, {CHARS_MAX}), chr(10), 1)"
+    rows = ask(
+        f"SELECT service_name AS service, regexp_replace({line}, '{_MASKED}', '{VARIABLE}', 'g') "
+        f"AS line, date_bin(INTERVAL '{micros_of(step)} microseconds', time) AS step, "
+        "count(*) AS count, max(severity_number) AS severity_number, min(time) AS first_seen, "
+        f"max(time) AS last_seen FROM logs {where(conditions)} GROUP BY 1, 2, 3 "
+        f"ORDER BY count DESC, service, line, step LIMIT {TEXTS_MAX}"
+    )
+    return list(rows.to_pylist())
+
+
+def cluster_lines(rows: Sequence[dict[str, Any]]) -> dict[str, list[LineCluster]]:
     """Cluster counted lines by service; the most frequent lines come first and decide."""
     # Lines with the same punctuation and first word: only these are compared.
-    leaves: dict[tuple[str, tuple[str, ...], str], list[_Cluster]] = {}
-    exact: dict[tuple[str, str], _Cluster] = {}
-    by_service: dict[str, list[_Cluster]] = {}
+    leaves: dict[tuple[str, tuple[str, ...], str], list[LineCluster]] = {}
+    exact: dict[tuple[str, str], LineCluster] = {}
+    by_service: dict[str, list[LineCluster]] = {}
     for row in rows:
         key = (row["service"], row["line"])
         cluster = exact.get(key)
@@ -132,7 +143,7 @@ def cluster_lines(rows: Sequence[dict[str, Any]]) -> dict[str, list[_Cluster]]:
                 cluster = leaf[-1]
                 cluster.parts = _only_first_word(cluster.parts)
             if cluster is None:
-                cluster = _Cluster(
+                cluster = LineCluster(
                     parts, row["severity_number"], row["first_seen"], row["last_seen"]
                 )
                 leaf.append(cluster)
@@ -146,7 +157,7 @@ def cluster_lines(rows: Sequence[dict[str, Any]]) -> dict[str, list[_Cluster]]:
     return by_service
 
 
-def _nearest(leaf: list[_Cluster], parts: list[str]) -> _Cluster | None:
+def _nearest(leaf: list[LineCluster], parts: list[str]) -> LineCluster | None:
     """Return the cluster that is most similar, widened to hold this line; None if none is."""
     best, best_similarity = None, SIMILARITY_MIN
     for cluster in leaf:
@@ -169,7 +180,7 @@ def _only_first_word(parts: list[str]) -> list[str]:
     return [VARIABLE if index in words[1:] else part for index, part in enumerate(parts)]
 
 
-def _pattern(service: str, cluster: _Cluster, every: int) -> LogPattern:
+def _pattern(service: str, cluster: LineCluster, every: int) -> LogPattern:
     pattern = "".join(cluster.parts)
     return LogPattern(
         pattern=pattern,

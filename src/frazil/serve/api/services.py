@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from frazil.errors import Malformed
 from frazil.httpd import Response
 from frazil.model import doc
 from frazil.query import (
@@ -13,9 +14,12 @@ from frazil.query import (
     Dependency,
     Deployment,
     Latency,
+    Selection,
     Service,
     ServiceStep,
+    TimeRange,
     Volume,
+    compare,
     dependencies,
     deployments,
     failures,
@@ -27,7 +31,7 @@ from frazil.query import (
 from frazil.query import Failure as SpanFailure
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Limit, Name, Since, Step, StepWidth, Until
-from frazil.serve.http.request import ApiRequest, range_of, seconds_of
+from frazil.serve.http.request import ApiRequest, range_of, seconds_of, wall_time
 
 
 class TimeRangeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,6 +104,16 @@ class DeploymentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     deployments: list[Deployment]
 
 
+class CompareRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A service, and what to compare with what: two versions, or two time ranges."""
+
+    service: Annotated[Name, doc("Name of the service.")]
+    version: Annotated[Name | None, doc("Only this version.")] = None
+    baseline_version: Annotated[Name | None, doc("Version to compare with.")] = None
+    baseline_since: Annotated[Since, doc("Start of the range to compare with.")] = None
+    baseline_until: Annotated[Until, doc("End of the range to compare with.")] = None
+
+
 class VolumesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Rows sent by each service."""
 
@@ -166,6 +180,23 @@ async def deploys(handler: Handler, params: DeploymentsRequest, request: ApiRequ
             deployments=deployments(ask, service=params.service, within=within)
         ),
     )
+
+
+async def comparison(handler: Handler, params: CompareRequest, request: ApiRequest) -> Response:
+    """Compare two versions or time ranges of a service. Default: with the previous period."""
+    clock = handler.context.clock
+    within = range_of(params.since, params.until, clock)
+    before = within
+    if params.baseline_since or params.baseline_until:
+        before = range_of(params.baseline_since, params.baseline_until, clock)
+    elif params.baseline_version is None:
+        if within.since is None:
+            raise Malformed("there is no previous period; set since, or baseline_version")
+        until = within.until or wall_time(clock)
+        before = TimeRange(since=within.since - (until - within.since), until=within.since)
+    baseline = Selection(service=params.service, within=before, version=params.baseline_version)
+    current = Selection(service=params.service, within=within, version=params.version)
+    return await handler.respond(request, lambda ask: compare(ask, baseline, current))
 
 
 async def amounts(handler: Handler, params: VolumesRequest, request: ApiRequest) -> Response:

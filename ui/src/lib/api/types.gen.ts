@@ -14,6 +14,13 @@ export interface Around {
   after: LogRow[];
 }
 
+export interface AttributeChange {
+  name: string;
+  value: string;
+  baseline_share: number;
+  current_share: number;
+}
+
 export interface Bar {
   time: string;
   severity: string;
@@ -44,6 +51,15 @@ export interface CommitStatus {
   added_rows: number | null;
   committed_ms: number;
   age_s: number;
+}
+
+export interface Comparison {
+  baseline: SideSummary;
+  current: SideSummary;
+  operations: OperationChange[];
+  attributes: AttributeChange[];
+  new_patterns: PatternChange[];
+  gone_patterns: PatternChange[];
 }
 
 export interface Covered {
@@ -462,6 +478,12 @@ export interface NamedField {
   count: number | null;
 }
 
+export interface OperationChange {
+  operation: string;
+  baseline: SideSummary | null;
+  current: SideSummary | null;
+}
+
 export interface OperationsAnswer {
   operations: Latency[];
 }
@@ -540,6 +562,13 @@ export interface PartitionStatus {
   lake_lag_bytes: number | null;
   log_bytes: number;
   log_segments: number;
+}
+
+export interface PatternChange {
+  pattern: string;
+  severity: string;
+  count: number;
+  query: string;
 }
 
 export interface PatternsAnswer {
@@ -631,6 +660,15 @@ export interface ServiceStep {
 
 export interface ServicesAnswer {
   services: Service[];
+}
+
+export interface SideSummary {
+  request_count: number;
+  error_count: number;
+  p50_nano: number | null;
+  p95_nano: number | null;
+  p99_nano: number | null;
+  rate: number;
 }
 
 export interface SignalStatus {
