@@ -23,10 +23,11 @@ from frazil.query.engine import Engine
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
-from frazil.query.search.fields import NamedField, fields_of
+from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
 from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
+from frazil.query.search.hints import Hints, hints_of
 from frazil.query.search.render import search_sql
-from frazil.query.search.to_sql import query_conditions
+from frazil.query.search.to_sql import query_conditions, query_names
 from frazil.query.telemetry.log_pages import Pages, log_pages
 from frazil.query.telemetry.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.telemetry.logs import (
@@ -74,6 +75,7 @@ from frazil.query.telemetry.traces import (
     TraceFilter,
     TraceSummary,
     find_traces,
+    find_traces_by_id,
     subtree,
     trace,
 )
@@ -95,6 +97,7 @@ __all__ = [
     "FacetsAnswer",
     "Failure",
     "Filters",
+    "Hints",
     "Label",
     "Latency",
     "Line",
@@ -119,6 +122,7 @@ __all__ = [
     "TraceOrder",
     "TraceSummary",
     "Volume",
+    "ambiguity_notes",
     "dependencies",
     "exemplars",
     "facets",
@@ -128,6 +132,8 @@ __all__ = [
     "find_in_trace",
     "find_logs",
     "find_traces",
+    "find_traces_by_id",
+    "hints_of",
     "histogram",
     "latencies",
     "log_conditions",
@@ -141,6 +147,7 @@ __all__ = [
     "outline",
     "preload_workers",
     "query_conditions",
+    "query_names",
     "row_conditions",
     "search_sql",
     "service_steps",

@@ -10,7 +10,7 @@ import msgspec
 
 from frazil.httpd import Response
 from frazil.model import doc
-from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
+from frazil.query import Around, FacetsAnswer, Hints, Outline, Pages, SeriesAnswer
 from frazil.serve.api import (
     dashboards,
     demo,
@@ -107,6 +107,7 @@ _SQL = (
     _post("/api/v1/sql", SqlAnswer, sql, types=tuple(FORMATS), **_CONFLICT),
     _get("/api/v1/tail", None, tail.tail, types=("text/event-stream",)),
     _get("/api/v1/query", search.QueryAnswer, search.query),
+    _get("/api/v1/query/hints", Hints, search.hints),
     _get("/api/v1/fields", search.FieldsAnswer, search.fields),
 )
 _LOGS = (
@@ -120,6 +121,7 @@ _TRACES = (
     _get("/api/v1/traces", traces.TracesAnswer, traces.find),
     _get("/api/v1/traces/facets", FacetsAnswer, traces.values),
     _get("/api/v1/traces/durations", traces.DurationsAnswer, traces.durations),
+    _get("/api/v1/traces/lookup", traces.TracesAnswer, traces.lookup),
     _get("/api/v1/traces/{trace_id}", trace.TraceAnswer, trace.one, **_MISSING),
     _get("/api/v1/traces/{trace_id}/outline", Outline, trace.columns, **_MISSING),
     _get("/api/v1/traces/{trace_id}/spans/{span_id}", trace.SpanAnswer, trace.one_span, **_MISSING),
