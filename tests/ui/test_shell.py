@@ -68,7 +68,7 @@ def test_the_command_palette_runs_a_command(page: Page) -> None:
     page.goto("/logs")
     expect(page.get_by_role("heading", name="Logs", level=1)).to_be_visible()
     page.keyboard.press("Control+k")
-    page.get_by_label("What to do").fill("theme light")
+    page.get_by_label("Find").fill("theme light")
     page.keyboard.press("Enter")
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
     page.reload()

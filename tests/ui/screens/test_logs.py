@@ -81,7 +81,7 @@ def test_facet_values_are_included_excluded_and_added_as_columns(page: Page) -> 
     expect(page).not_to_have_url(re.compile("not="))
     facets.get_by_role("button", name="Without Service checkout").click()
     expect(page).to_have_url(re.compile("not=service_name%3Dcheckout"))
-    page.get_by_role("button", name="Remove all").click()
+    page.get_by_role("button", name="Clear filters").click()
     page.get_by_label("Add a facet").fill("resource.service.version")
     page.keyboard.press("Enter")
     added = facets.get_by_role("button", name="service.version", exact=True)
@@ -303,14 +303,14 @@ def test_saved_views_are_listed_and_found_in_the_palette(page: Page) -> None:
     page.goto("/logs")
     expect(search(page)).to_be_visible()
     page.keyboard.press("Control+k")
-    page.get_by_label("What to do").fill("what fails")
+    page.get_by_label("Find").fill("what fails")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("is=severity%3DERROR"))
 
 
 def test_an_empty_result_offers_to_remove_the_filters(page: Page) -> None:
     page.goto("/logs?q=nosuchwordanywhere&is=service_name%3Dcart")
-    expect(page.get_by_text("No log record fits.")).to_be_visible()
+    expect(page.get_by_text("No log records found")).to_be_visible()
     page.get_by_role("link", name="remove all of them").click()
     expect(lines(page).first).to_be_visible()
 

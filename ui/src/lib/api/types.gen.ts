@@ -196,6 +196,11 @@ export interface HealthAnswer {
   checks: Check[];
 }
 
+export interface Hints {
+  reason: string;
+  suggestions: Suggestion[];
+}
+
 export interface HistogramAnswer {
   step_s: number;
   bars: Bar[];
@@ -530,6 +535,7 @@ export interface ProcessStatus {
 export interface QueryAnswer {
   sql: string | null;
   error: WrongQuery | null;
+  notes: string[];
 }
 
 export interface QueryStatus {
@@ -674,6 +680,14 @@ export interface SubscriberStatus {
   topic: string;
   lag_offsets: number;
   in_flight_batches: number;
+}
+
+export interface Suggestion {
+  kind: "query" | "range";
+  label: string;
+  query: string;
+  since: string | null;
+  until: string | null;
 }
 
 export interface TableScan {
