@@ -412,9 +412,11 @@ def test_a_wrong_duration_says_what_to_write() -> None:
     assert (caught.value.begin, caught.value.end) == (9, 18)
 
 
-@pytest.mark.parametrize("word", ["YWJj==", "a=", "Vec<u8>", "https://x/?a=b", "std::map=x", "a !="])
+@pytest.mark.parametrize(
+    "word", ["YWJj==", "a=", "Vec<u8>", "https://x/?a=b", "std::map=x", "a !="]
+)
 def test_signs_that_compare_nothing_are_text(word: str) -> None:
-    node = parse(f'x {word} y' if word != "a !=" else 'x "a !="')
+    node = parse(f"x {word} y" if word != "a !=" else 'x "a !="')
     assert isinstance(node, parser.All)
     assert all(isinstance(each, parser.Phrase) for each in node.nodes)
 

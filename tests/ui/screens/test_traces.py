@@ -183,7 +183,7 @@ def test_traces_are_filtered_by_errors_and_root_spans(page: Page) -> None:
     expect(lines(page).first).to_be_visible()
     page.get_by_role("button", name="Root spans only").click()
     expect(page.get_by_text("No traces found")).to_be_visible()
-    page.get_by_role("link", name="Look at all traces").click()
+    page.get_by_role("link", name="Clear filters").click()
     expect(lines(page).first).to_be_visible()
 
 

@@ -1,5 +1,5 @@
-"""Show a trace as a waterfall, or list the newest traces that match a search. A unique prefix of the
-id is enough."""
+"""Show a trace as a waterfall, or list the newest traces that match a search. A unique prefix of
+the id is enough."""
 
 from __future__ import annotations
 

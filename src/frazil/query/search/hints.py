@@ -94,7 +94,8 @@ class _Search:
     def has_rows(self, conditions: Sequence[str], within: TimeRange | None = None) -> bool:
         limits = (self._within if within is None else within).conditions()
         matching = where([*limits, *conditions])
-        return self._ask(f"SELECT time FROM {self._table} {matching} LIMIT 1").num_rows > 0
+        rows = self._ask(f"SELECT time FROM {self._table} {matching} LIMIT 1")
+        return bool(rows.num_rows)
 
     def outside(self, query: str, conditions: Sequence[str]) -> Hints:
         """Rows match at another time, or never."""
@@ -102,9 +103,7 @@ class _Search:
         time = self._nearest(conditions)
         if time is not None:
             suggestion = self._range_at(time, query)
-            return Hints(
-                reason=f"No {which}{self._noun}{self._when}.", suggestions=(suggestion,)
-            )
+            return Hints(reason=f"No {which}{self._noun}{self._when}.", suggestions=(suggestion,))
         if not self.has_rows([], ALWAYS):
             return Hints(reason=f"There are no {self._noun}s yet.", suggestions=())
         if not self.has_rows([]):

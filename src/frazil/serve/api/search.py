@@ -35,7 +35,6 @@ from frazil.serve.http.params import (
 )
 from frazil.serve.http.request import ApiRequest, age_or_timestamp, pairs_of, range_of
 
-
 FIELDS_MAX = 1000
 """Fields among which a name is looked up."""
 
