@@ -23,10 +23,11 @@ from frazil.query.engine import Engine
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
-from frazil.query.search.fields import NamedField, fields_of
+from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
 from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
+from frazil.query.search.hints import Hints, hints_of
 from frazil.query.search.render import search_sql
-from frazil.query.search.to_sql import query_conditions
+from frazil.query.search.to_sql import query_conditions, query_names
 from frazil.query.telemetry.compare import Comparison, Selection, compare
 from frazil.query.telemetry.deployments import Deployment, deployments
 from frazil.query.telemetry.log_pages import Pages, log_pages
@@ -77,6 +78,7 @@ from frazil.query.telemetry.traces import (
     TraceFilter,
     TraceSummary,
     find_traces,
+    find_traces_by_id,
     subtree,
     trace,
 )
@@ -100,6 +102,7 @@ __all__ = [
     "FacetsAnswer",
     "Failure",
     "Filters",
+    "Hints",
     "Label",
     "Latency",
     "Line",
@@ -127,6 +130,7 @@ __all__ = [
     "TraceOrder",
     "TraceSummary",
     "Volume",
+    "ambiguity_notes",
     "compare",
     "dependencies",
     "deployments",
@@ -138,6 +142,8 @@ __all__ = [
     "find_in_trace",
     "find_logs",
     "find_traces",
+    "find_traces_by_id",
+    "hints_of",
     "histogram",
     "latencies",
     "log_conditions",
@@ -152,6 +158,7 @@ __all__ = [
     "outline",
     "preload_workers",
     "query_conditions",
+    "query_names",
     "row_conditions",
     "search_sql",
     "service_steps",

@@ -14,6 +14,7 @@ from frazil.query import (
     Around,
     Comparison,
     FacetsAnswer,
+    Hints,
     Outline,
     Pages,
     PatternsAnswer,
@@ -115,6 +116,7 @@ _SQL = (
     _post("/api/v1/sql", SqlAnswer, sql, types=tuple(FORMATS), **_CONFLICT),
     _get("/api/v1/tail", None, tail.tail, types=("text/event-stream",)),
     _get("/api/v1/query", search.QueryAnswer, search.query),
+    _get("/api/v1/query/hints", Hints, search.hints),
     _get("/api/v1/fields", search.FieldsAnswer, search.fields),
 )
 _LOGS = (
@@ -129,6 +131,7 @@ _TRACES = (
     _get("/api/v1/traces", traces.TracesAnswer, traces.find),
     _get("/api/v1/traces/facets", FacetsAnswer, traces.values),
     _get("/api/v1/traces/durations", traces.DurationsAnswer, traces.durations),
+    _get("/api/v1/traces/lookup", traces.TracesAnswer, traces.lookup),
     _get("/api/v1/traces/{trace_id}", trace.TraceAnswer, trace.one, **_MISSING),
     _get("/api/v1/traces/{trace_id}/outline", Outline, trace.columns, **_MISSING),
     _get("/api/v1/traces/{trace_id}/spans/{span_id}", trace.SpanAnswer, trace.one_span, **_MISSING),

@@ -167,7 +167,7 @@ def test_traces_are_found_by(question: Mapping[str, Any], wanted: list[int], ask
 @pytest.mark.parametrize(
     ("order", "wanted"),
     [
-        ("newest", [3, 2, 1, 20, 21, 22, 23, 24]),
+        ("newest", [3, 2, 20, 21, 22, 23, 24, 1]),
         ("longest", [2, 1, 3, 20, 21, 22, 23, 24]),
         ("spans", [1, 2, 3, 20, 21, 22, 23, 24]),
         ("errors", [2, 1, 3, 20, 21, 22, 23, 24]),

@@ -187,7 +187,9 @@ def failures(
     is_selected = "service IS NOT NULL" if service is None else f"service = {text(service)}"
     rows = ask(
         "SELECT service, operation, message, error_type, count(*) AS count, "
-        "sum(1 - is_parent) AS origin_count, last_value(trace_id ORDER BY time) AS last_trace_id "
+        "sum(1 - is_parent) AS origin_count, "
+        # Of the spans where the failure began, if there are any: the trace shows its cause.
+        "last_value(trace_id ORDER BY is_parent DESC, time) AS last_trace_id "
         f"FROM ({spans}) WHERE {is_selected} GROUP BY service, operation, message, error_type "
         f"ORDER BY count DESC, service, operation, message, error_type "
         f"LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"

@@ -2,6 +2,7 @@
 
 import type uPlot from "uplot";
 
+import { byteSteps, type Formatter } from "../../lib/format/units";
 import type { TimeRange } from "../../lib/time/range";
 
 export interface ChartLine {
@@ -33,7 +34,7 @@ export interface ChartOptions {
   readonly height: number;
   readonly isDark: boolean;
   readonly isUtc: boolean;
-  readonly value: (value: number | null | undefined) => string;
+  readonly value: Formatter;
   readonly dots: () => readonly ChartDot[];
   readonly markers: () => readonly ChartMarker[];
   readonly range: () => TimeRange;
@@ -59,6 +60,8 @@ const AXIS_WIDTH = 56;
 export function uplotOptions(options: ChartOptions): Omit<uPlot.Options, "width"> {
   const grid = options.isDark ? "#25323a" : "#e3e9ec";
   const text = options.isDark ? "#94a6b0" : "#51626c";
+  const { unitBytes } = options.value;
+  const steps = unitBytes === undefined ? [] : byteSteps(unitBytes);
   const axis = {
     stroke: text,
     grid: { stroke: grid, width: 1 },
@@ -105,6 +108,7 @@ export function uplotOptions(options: ChartOptions): Omit<uPlot.Options, "width"
         ...axis,
         size: AXIS_WIDTH,
         space: 28,
+        ...(steps.length && { incrs: steps }),
         values: (_, ticks) => ticks.map((tick) => options.value(tick)),
       },
     ],

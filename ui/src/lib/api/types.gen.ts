@@ -223,6 +223,11 @@ export interface HealthAnswer {
   checks: Check[];
 }
 
+export interface Hints {
+  reason: string;
+  suggestions: Suggestion[];
+}
+
 export interface HistogramAnswer {
   step_s: number;
   bars: Bar[];
@@ -589,6 +594,7 @@ export interface ProcessStatus {
 export interface QueryAnswer {
   sql: string | null;
   error: WrongQuery | null;
+  notes: string[];
 }
 
 export interface QueryStatus {
@@ -745,6 +751,14 @@ export interface SubscriberStatus {
   topic: string;
   lag_offsets: number;
   in_flight_batches: number;
+}
+
+export interface Suggestion {
+  kind: "query" | "range";
+  label: string;
+  query: string;
+  since: string | null;
+  until: string | null;
 }
 
 export interface TableScan {
