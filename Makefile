@@ -1,7 +1,7 @@
 # `make up` and `make test` do all set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help up ui setup test check hooks bench torture fuzz lock clean
+.PHONY: help up ui wheel setup test check hooks bench torture fuzz lock clean
 
 VENV ?= .venv
 JOBS ?= 2
@@ -34,8 +34,13 @@ up: $(RUN) ## Run a node; ARGS="--http-port 5000" passes flags to `frazil up`
 	@$(PY) ui/build.py --if-possible
 	@exec $(VENV)/bin/frazil up $(ARGS)
 
-ui: $(PY) ## Build the web page (`make up` does it, too); needs Node.js
+ui: $(PY) ## Build the web page after a change in ui/ (`make up` does it, too); needs Node.js
 	@$(PY) ui/build.py
+
+# hatchling comes with the lock; nothing is fetched. Same sources, same bytes.
+wheel: ui $(RUN) ## Build a wheel and an sdist into dist/, with the web page inside
+	@rm -rf dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1577836800) $(PY) -m hatchling build -d dist
 
 setup: $(STAMP) ## Set up .venv from the lock (other targets do it, too)
 
@@ -72,7 +77,7 @@ $(STAMP): $(LOCK) $(RUN)
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options to pytest
 	$(COMPILE_OURS)
-	@$(PY) ui/build.py --if-possible
+	@$(PY) ui/build.py --dependencies --if-possible
 	@$(PY) -m tests.ui.browser
 	$(PY) -m pytest $(SPREAD) $(ARGS)
 

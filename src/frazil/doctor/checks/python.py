@@ -53,7 +53,7 @@ def check_libraries(_: CheckContext) -> Iterator[Finding]:
     lake = [line for line in requirements if re.search(rf"extra == .{LAKE}\W", line)]
     wrong = [text for line in base if (text := problem_of(line)) is not None]
     if wrong:
-        yield failure("libraries", "; ".join(wrong), run("pip install --upgrade frazil"))
+        yield failure("libraries", "; ".join(wrong), run("pip install frazil"))
     else:
         yield ok("libraries", f"all {len(base)} are installed in compatible versions")
     missing = [text for line in lake if (text := problem_of(line)) is not None]
