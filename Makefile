@@ -1,7 +1,7 @@
 # `make up` and `make test` do all set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help up ui wheel setup test check hooks bench torture fuzz lock clean
+.PHONY: help up ui wheel setup test check hooks bench torture fuzz deploycheck lock clean
 
 VENV ?= .venv
 JOBS ?= 2
@@ -25,7 +25,7 @@ COMPILE_OURS = @$(PY) -m compileall -q src
 AT_LEAST_3_11 := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  VENV=dir uses another environment than .venv; PYTHON=path names the interpreter."
 
@@ -107,6 +107,9 @@ fuzz: $(STAMP) ## Send mutated requests or SQL; WHAT=wire|json|decode|encode|otl
 
 COMPILE = $(PY) -m uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
     --generate-hashes --no-annotate --custom-compile-command "make lock"
+
+deploycheck: $(PY) ## Lint Dockerfile, compose file and Helm chart; fetches linters into .cache
+	@$(PY) -m tests.deploy
 
 lock: | $(PY) ## Update the lock from pyproject.toml; UPGRADE=1 takes the newest versions
 	@$(PY) -c 'import uv' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check uv
