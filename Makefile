@@ -1,7 +1,7 @@
 # `make up` and `make test` do all set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help up ui wheel setup test check hooks bench torture fuzz deploycheck lock clean
+.PHONY: help up ui wheel setup test check hooks bench torture fuzz newcomer deploycheck lock clean
 
 VENV ?= .venv
 JOBS ?= 2
@@ -107,6 +107,9 @@ fuzz: $(STAMP) ## Send mutated requests or SQL; WHAT=wire|json|decode|encode|otl
 
 COMPILE = $(PY) -m uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
     --generate-hashes --no-annotate --custom-compile-command "make lock"
+
+newcomer: $(STAMP) ## A fresh clone and home without Node.js: make up, a browser, every command of the docs
+	@$(PY) -m tests.newcomer $(ARGS)
 
 deploycheck: $(PY) ## Lint Dockerfile, compose file and Helm chart; fetches linters into .cache
 	@$(PY) -m tests.deploy
