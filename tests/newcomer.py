@@ -60,7 +60,7 @@ class Shell:
         self._log.write(f"$ {command}\n")
         self._process.stdin.write(f"{command}\necho {DONE} $?\n")
         self._process.stdin.flush()
-        lines = []
+        lines: list[str] = []
         for line in self._process.stdout:
             self._log.write(line)
             self._log.flush()
