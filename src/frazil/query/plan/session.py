@@ -51,7 +51,9 @@ VIEWS = {
 
 def processors() -> int:
     """Return how many processors this process may use; a query has that many partitions."""
-    return len(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def open_session(memory_bytes_max: int, context: QueryContext) -> SessionContext:
