@@ -1,1 +1,0 @@
-import{N as e,P as t,j as n,k as r}from"./index-DduSayZG.js";var i=r({var:t(),edit:n(),panel:e()}),a=r({search:e()});function o(e,t){let n=URL.createObjectURL(new Blob([t],{type:`application/json`})),r=document.createElement(`a`);r.href=n,r.download=e,r.click(),setTimeout(()=>URL.revokeObjectURL(n))}export{a as n,i as r,o as t};
