@@ -39,6 +39,7 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_reflection": {"ingest"},
     "httptools": {"httpd"},
     "isal": {"ingest"},
+    "re2": {"ingest"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "ingest", "hot", "lake", "query"},
