@@ -164,6 +164,9 @@ class Redactor:
         self._hash_key = hash_key
         self._keys = np.frombuffer(b"".join(key for key, _ in rules.keys), np.uint8)
         self._key_ends = np.cumsum([len(key) for key, _ in rules.keys], dtype=np.int64)
+        # Compile the loops, or load them from disk, so that no request waits.
+        self._find(Signal.LOGS, b"")
+        _spliced(Signal.LOGS, b"", [])
 
     def redact(self, signal: Signal, body: bytes) -> Redacted:
         """Return a valid request with all rules applied."""
