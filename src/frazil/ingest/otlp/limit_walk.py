@@ -66,8 +66,9 @@ ELSEWHERE, IN_BODY, IN_BODY_LIST = range(3)
 @inlined
 def small_bytes(limits: Positions) -> int:
     """Return the length up to which a message exceeds no limit."""
-    small: int = min(limits[KEY_LIMIT], limits[VALUE_LIMIT], limits[BODY_LIMIT])
-    return min(small, ATTRIBUTE_BYTES_MIN * limits[COUNT_LIMIT])
+    texts = min(limits[KEY_LIMIT], limits[VALUE_LIMIT], limits[BODY_LIMIT])
+    small: int = min(texts, ATTRIBUTE_BYTES_MIN * limits[COUNT_LIMIT])
+    return small
 
 
 @inlined

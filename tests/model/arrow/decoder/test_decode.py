@@ -392,7 +392,7 @@ def test_severity_text_gives_the_number_that_is_missing(
     request = ExportLogsServiceRequest()
     records = request.resource_logs.add().scope_logs.add().log_records
     records.add(severity_number=13, severity_text="ERROR")
-    records.add(severity_number=number, severity_text=text)  # type: ignore[arg-type]
+    records.add(severity_number=number, severity_text=text)
     rows = rows_of("logs", request)
     assert [row["severity_number"] for row in rows] == [13, wanted]
     assert rows[1]["severity_text"] == (text or None)
