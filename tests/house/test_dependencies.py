@@ -61,6 +61,7 @@ OWNERS: dict[str, set[str] | None] = {
 """Module to the rooms that may import it; None means every room."""
 
 MODULES = {
+    "google_re2": "re2",
     "googleapis_common_protos": "google",
     "grpcio": "grpc",
     "grpcio_health_checking": "grpc_health",
