@@ -8,7 +8,15 @@ import msgspec
 
 from frazil.errors import InvalidSetting
 from frazil.model import doc
-from frazil.settings import HotConfig, IngestConfig, LakeConfig, LogConfig, QueryConfig, ServeConfig
+from frazil.settings import (
+    HotConfig,
+    IngestConfig,
+    LakeConfig,
+    LogConfig,
+    QueryConfig,
+    RedactRule,
+    ServeConfig,
+)
 
 BATCH_OVERHEAD_BYTES = 1024
 """What the log adds to a request: a batch header, record fields and a digest."""
@@ -21,6 +29,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     self_tracing: Annotated[
         bool, doc("Export spans of the node's own work, as the `OTEL_*` variables say.")
     ] = False
+    redact: Annotated[
+        tuple[RedactRule, ...],
+        doc("Rules that hash, mask or drop values before they are stored. See docs/limits.md."),
+    ] = ()
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     ingest: IngestConfig = msgspec.field(default_factory=IngestConfig)
     hot: HotConfig = msgspec.field(default_factory=HotConfig)

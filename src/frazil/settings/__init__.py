@@ -2,6 +2,8 @@
 
     log.py     LogConfig, TopicConfig
     ingest.py  IngestConfig
+    limits.py  LimitsConfig: limits on the records of a request
+    redact.py  RedactRule: what to remove from requests
     hot.py     HotConfig
     lake.py    LakeConfig
     kafka.py   KafkaConfig: the Kafka source of the lake
@@ -16,8 +18,10 @@ from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
 from frazil.settings.kafka import KafkaConfig
 from frazil.settings.lake import LakeConfig
+from frazil.settings.limits import LimitsConfig
 from frazil.settings.log import LogConfig, TopicConfig
 from frazil.settings.query import QueryConfig
+from frazil.settings.redact import RedactRule
 from frazil.settings.serve import ServeConfig
 
 __all__ = [
@@ -25,8 +29,10 @@ __all__ = [
     "IngestConfig",
     "KafkaConfig",
     "LakeConfig",
+    "LimitsConfig",
     "LogConfig",
     "QueryConfig",
+    "RedactRule",
     "ServeConfig",
     "TopicConfig",
     "is_loopback",

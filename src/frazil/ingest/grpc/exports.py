@@ -74,7 +74,7 @@ class GrpcExports:
                 if body is not message:
                     reservation.take(len(body))
                 receipt = await self._receiver.accept(signal, "grpc", body)
-            if not receipt.rejected_count:
+            if not receipt.rejected_count and not receipt.message:
                 return b""
             response = response_of(signal, receipt.rejected_count, receipt.message)
             return response.SerializeToString()

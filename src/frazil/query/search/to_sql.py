@@ -20,7 +20,7 @@ from typing import Literal
 import pyarrow as pa
 
 from frazil.errors import Malformed
-from frazil.model import NS_PER_MS
+from frazil.model import NS_PER_MS, NUMBERS_PER_SEVERITY, SEVERITIES
 from frazil.model.arrow import LOGS, SERVICE_NAME, SPANS
 from frazil.query.functions import search_parser as parser
 from frazil.query.search.cursor import LONG_MAX
@@ -31,12 +31,7 @@ from frazil.query.search.filters import (
     texts,
     timestamp_sql,
 )
-from frazil.query.search.severity import (
-    NUMBERS_PER_SEVERITY,
-    SEVERITIES,
-    SEVERITY_UNKNOWN,
-    least_number,
-)
+from frazil.query.search.severity import SEVERITY_UNKNOWN, least_number
 
 TEXT_COLUMN = {"logs": "body", "spans": "name"}
 """Column in which words are searched."""

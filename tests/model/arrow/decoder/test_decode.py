@@ -373,6 +373,31 @@ def test_rows_have_partition_offset_and_index() -> None:
     assert list(places) == [(p, o, row) for p, o in ((0, 5), (1, 2**40)) for row in range(4)]
 
 
+@pytest.mark.parametrize(
+    ("number", "text", "wanted"),
+    [
+        (0, "ERROR", 17),
+        (0, " Warning ", 13),
+        (0, "debug3", 7),
+        (0, "Critical", 21),
+        (0, "it hurts", 0),
+        (0, "", 0),
+        (9, "ERROR", 9),
+        (-5, "ERROR", -5),
+    ],
+)
+def test_severity_text_gives_the_number_that_is_missing(
+    number: int, text: str, wanted: int
+) -> None:
+    request = ExportLogsServiceRequest()
+    records = request.resource_logs.add().scope_logs.add().log_records
+    records.add(severity_number=13, severity_text="ERROR")
+    records.add(severity_number=number, severity_text=text)
+    rows = rows_of("logs", request)
+    assert [row["severity_number"] for row in rows] == [13, wanted]
+    assert rows[1]["severity_text"] == (text or None)
+
+
 def test_a_span_that_ends_before_its_start_has_duration_zero() -> None:
     request = ExportTraceServiceRequest()
     request.resource_spans.add().scope_spans.add().spans.add(

@@ -257,6 +257,10 @@ export interface IngestStatus {
   signals: SignalStatus[];
   transports: TransportStatus[];
   refusals: Record<string, number>;
+  rejections: Record<string, number>;
+  truncations: Record<string, number>;
+  redactions: Record<string, number>;
+  full_services: string[];
 }
 
 export interface Label {
