@@ -22,6 +22,9 @@ from frazil.log.segment import (
     identity_of,
     walk_batches,
 )
+from frazil.log.transactions.aborted import AbortedTransaction
+from frazil.log.transactions.aborted_file import read_aborted
+from frazil.log.transactions.state import decode_state
 from frazil.log.watermarks import NAME, SLOT_BYTES, StoredWatermarks, WatermarkFile
 from frazil.model import OffsetRange
 from tests.sim.disk import SimDisk
@@ -47,6 +50,17 @@ def body(kind: str) -> bytes:
     found = read_checkpoint(disk, "example", kind.encode(), 1, "")
     assert found is not None
     return found
+
+
+def test_aborted_transactions() -> None:
+    disk = SimDisk()
+    disk.make_directory("p")
+    disk.open("p/aborted", "create").append([example("transactions")])
+    assert read_aborted(disk, "p", 5).overlapping(0, 2000) == [
+        AbortedTransaction(77, 1042, 1050),
+        AbortedTransaction(78, 1045, 1051),
+    ]
+    assert decode_state(body("TXNS")) == (1070, 5, {79: 1060})
 
 
 def test_segment() -> None:

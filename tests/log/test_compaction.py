@@ -298,6 +298,8 @@ def view_with(*segments: tuple[int, int, bool]) -> PartitionView:
         start_offset=0,
         durable_watermark=view.durable_watermark,
         segments=(*marked, view.segments[-1]),
+        last_stable_offset=view.durable_watermark,
+        aborted=view.aborted,
     )
 
 

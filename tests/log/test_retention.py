@@ -12,6 +12,7 @@ from frazil.log import Log, PartitionView, SubscriberConfig
 from frazil.log.index import SegmentInfo, SparseIndex
 from frazil.log.retention import LOST, expired_offset, oldest_sealed, released_offset
 from frazil.log.segment import SegmentHeader
+from frazil.log.transactions.aborted import AbortedTransactions
 from frazil.log.view import SegmentView
 from frazil.model import Rand
 from frazil.settings import LogConfig, TopicConfig
@@ -41,7 +42,13 @@ def view_of(*sealed: Segment, open_bytes: int = 100) -> PartitionView:
         )
         for number, (size_bytes, sealed_ms) in enumerate([*sealed, (open_bytes, 0)])
     )
-    return PartitionView(start_offset=0, durable_watermark=len(segments) * 10, segments=segments)
+    return PartitionView(
+        start_offset=0,
+        durable_watermark=len(segments) * 10,
+        segments=segments,
+        last_stable_offset=len(segments) * 10,
+        aborted=AbortedTransactions(),
+    )
 
 
 THREE = view_of((100, 1000), (100, 2000), (100, 3000))

@@ -87,7 +87,7 @@ class HotTier:
         self._follow_new()
         with self._visible.swap:
             self._visible.publish()
-        self._ends_at_open = {p: p.log.view.durable_watermark for p in self._visible.partitions}
+        self._ends_at_open = {p: p.log.view.last_stable_offset for p in self._visible.partitions}
         """Where the log ended when the tier was opened; emptied once all of that is visible."""
         self._is_replaying = not self.has_caught_up
 
@@ -221,7 +221,7 @@ class HotTier:
     @property
     def lag(self) -> int:
         """Offsets that are durable and not visible yet."""
-        return sum(p.log.view.durable_watermark - p.watermark for p in self._visible.partitions)
+        return sum(p.log.view.last_stable_offset - p.watermark for p in self._visible.partitions)
 
     @property
     def is_complete(self) -> bool:
@@ -300,5 +300,5 @@ class HotTier:
         )
         view = partition.current_view()
         return open_segments(
-            folder, view.start_offset, view.durable_watermark, is_foreign=is_foreign
+            folder, view.start_offset, view.last_stable_offset, is_foreign=is_foreign
         )

@@ -25,6 +25,7 @@
 
     format/         Kafka record batches
     dedup/          duplicate detection
+    transactions/   open and aborted transactions
     repair/         damaged segments
     external/       reading the log from another process
 
@@ -36,6 +37,8 @@ On disk, below the data folder:
                            /00000000000000000000.index   sparse index (sealed segments)
                            /00000000000000000000.digests request digests (sealed segments)
                            /partition.ckpt               producer state
+                           /transactions.ckpt            open transactions, once there was one
+                           /aborted                      aborted transactions, once there was one
                            /marks                        start offset, durable watermark
                            /<file>.damaged               bytes set aside by a repair
     log/subscribers/<name>.progress                      watermark and gaps
@@ -66,11 +69,13 @@ from frazil.log.log import LOCK_NAME, Log, LogMaintenance
 from frazil.log.partition import Partition
 from frazil.log.readable import ReadablePartition, ReadableTopic
 from frazil.log.readable_log import ProgressKeeper, ReadableLog
-from frazil.log.reader import AtTime, Reader, Start
+from frazil.log.reader import AtTime, Isolation, Reader, Start
 from frazil.log.repair.repair import RepairReport, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic, check_name, topic_names
+from frazil.log.transactions.aborted import AbortedTransaction
+from frazil.log.transactions.markers import Marker, append_of_marker
 from frazil.log.view import PartitionView
 from frazil.log.writer import EXIT_CODE, exit_process
 
@@ -79,6 +84,7 @@ __all__ = [
     "DIGEST_BYTES",
     "EXIT_CODE",
     "LOCK_NAME",
+    "AbortedTransaction",
     "Append",
     "AppendResult",
     "AtTime",
@@ -89,10 +95,12 @@ __all__ = [
     "CommitWaiter",
     "Compression",
     "CopiedPartition",
+    "Isolation",
     "Log",
     "LogCopy",
     "LogMaintenance",
     "LogOwner",
+    "Marker",
     "ObservedLog",
     "Partition",
     "PartitionObserver",
@@ -111,6 +119,7 @@ __all__ = [
     "SubscriberConfig",
     "Topic",
     "append_of_batch",
+    "append_of_marker",
     "append_of_records",
     "check_batch",
     "check_name",

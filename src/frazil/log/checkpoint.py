@@ -1,4 +1,5 @@
-"""Files beside the segments that shorten recovery: `partition.ckpt`, `.index` and `.digests`.
+"""Files beside the segments that shorten recovery: `partition.ckpt`, `transactions.ckpt`, `.index`
+and `.digests`.
 
 Apart from producers and digests of trimmed segments, all of it can be rebuilt from the log.
 The byte layouts are in `docs/formats/checkpoint.md`.
@@ -23,6 +24,8 @@ from frazil.log.index import (
     encode_index,
 )
 from frazil.log.segment import SegmentHeader, side_name
+from frazil.log.transactions.aborted_file import read_aborted
+from frazil.log.transactions.state import Transactions, decode_state
 from frazil.model import Rand
 from frazil.settings import LogConfig
 
@@ -32,6 +35,9 @@ STATE_NAME = "partition.ckpt"
 STATE_KIND = b"PART"
 STATE_VERSION = 1
 STATE = struct.Struct("<QQ")
+TRANSACTIONS_NAME = "transactions.ckpt"
+TRANSACTIONS_KIND = b"TXNS"
+TRANSACTIONS_VERSION = 1
 DIGESTS_KIND = b"DGST"
 DIGESTS_VERSION = 1
 DERIVED_HINT = "It is rebuilt from the log."
@@ -89,6 +95,34 @@ def save_state(
     body = STATE.pack(start_offset, end_offset) + producers.encode()
     path = f"{files.folder}/{STATE_NAME}"
     write_checkpoint(files.disk, path, STATE_KIND, STATE_VERSION, body)
+
+
+def load_transactions(files: PartitionFiles, state_end: int) -> tuple[Transactions, int]:
+    """Return the transactions as saved, and the offset from which the log must be replayed.
+
+    Without the file there were none when `partition.ckpt` was saved, up to `state_end`. If it or
+    the aborted ones are damaged, everything is replayed.
+    """
+    path = f"{files.folder}/{TRANSACTIONS_NAME}"
+    try:
+        body = read_checkpoint(
+            files.disk, path, TRANSACTIONS_KIND, TRANSACTIONS_VERSION, DERIVED_HINT
+        )
+        if body is None:
+            return Transactions(), state_end
+        end_offset, aborted_count, open_offsets = decode_state(body)
+        aborted = read_aborted(files.disk, files.folder, aborted_count)
+    except Corrupt as damage:
+        logger.warning("transactions are rebuilt", extra={"reason": str(damage)})
+        return Transactions(), 0
+    return Transactions(open_offsets, aborted), end_offset
+
+
+def save_transactions(files: PartitionFiles, transactions: Transactions, end_offset: int) -> None:
+    """Write `transactions.ckpt`. The file of aborted ones must be synced before."""
+    path = f"{files.folder}/{TRANSACTIONS_NAME}"
+    body = transactions.encode(end_offset)
+    write_checkpoint(files.disk, path, TRANSACTIONS_KIND, TRANSACTIONS_VERSION, body)
 
 
 def save_index(files: PartitionFiles, salt: bytes, info: SegmentInfo, index: SparseIndex) -> None:

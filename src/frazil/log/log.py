@@ -376,10 +376,12 @@ class Log:
         return LogMaintenance(expired_bytes=expired, dropped_count=dropped, compacted_count=removed)
 
     def _compaction_limit(self, topic: Topic, partition: Partition) -> int:
-        """Return the offset up to which compaction may go: the lake needs the rest."""
+        """Return the offset up to which compaction may go: the rest is undecided, or the lake needs
+        it."""
         if topic.config.awaits_lake:
-            return self._retention.published(topic.name, partition.index)
-        return partition.durable_watermark
+            published = self._retention.published(topic.name, partition.index)
+            return min(published, partition.view.last_stable_offset)
+        return partition.view.last_stable_offset
 
     def _free_space(self) -> None:
         self._retention.step()

@@ -35,7 +35,7 @@ def released_offset(
     the latest record of a key exists only there."""
     if config.cleanup == "compact":
         return view.start_offset
-    limits = [view.durable_watermark, *read]
+    limits = [view.last_stable_offset, *read]
     if config.awaits_lake:
         limits.append(published)
     return min(limits)

@@ -293,8 +293,10 @@ def _all_of_a_key_gone() -> Patches:
     """Compact away the latest record of each key, too."""
     original = compaction._latest_offsets
 
-    def later_offsets(files: Any, segments: list[Any]) -> tuple[dict[bytes, int], list[Any]]:
-        latest, covered = original(files, segments)
+    def later_offsets(
+        files: Any, segments: list[Any], aborted: Any
+    ) -> tuple[dict[bytes, int], list[Any]]:
+        latest, covered = original(files, segments, aborted)
         return {key: offset + 1 for key, offset in latest.items()}, covered
 
     return [mock.patch.object(compaction, "_latest_offsets", later_offsets)]

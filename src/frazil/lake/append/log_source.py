@@ -105,13 +105,13 @@ class LogSource:
         return {}  # a topic of our log cannot be deleted and created again
 
     def end(self, source: SourcePartition) -> int:
-        return self._log.partition(source.topic, source.partition).view.durable_watermark
+        return self._log.partition(source.topic, source.partition).view.last_stable_offset
 
     def plan(
         self, source: SourcePartition, begin: int, end: int | None, bytes_max: int
     ) -> list[Slice]:
         view = self._log.partition(source.topic, source.partition).current_view(is_indexed=True)
-        end = view.durable_watermark if end is None else end
+        end = view.last_stable_offset if end is None else end
         if not self._log.topic(source.topic).config.awaits_lake:
             begin = max(begin, view.start_offset)
         if begin == end:
