@@ -193,7 +193,7 @@ class Partition:
     def _stage_bytes(self, append: Append, base_offset: int) -> None:
         """Queue frame header and payload without copying the payload."""
         first = append.parts[0]
-        stamp = STAMP.pack(base_offset, first[8:12], LEADER_EPOCH)
+        stamp = STAMP.pack(base_offset, bytes(first[8:12]), LEADER_EPOCH)
         if len(first) < HEAD_BYTES:
             first = append.payload
         head = stamp + first[STAMP.size : HEAD_BYTES]

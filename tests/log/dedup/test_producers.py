@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import Fenced, FrazilError, SequenceGap, SequenceOld, Unknown
-from frazil.log import Append, AppendResult, Log, Record, append_of_batch, encode_batch
+from frazil.log import Append, AppendResult, Log, Record, encode_batch
 from frazil.log.dedup import producers as producers_module
 from frazil.log.dedup.producers import (
     REMEMBERED,
@@ -21,6 +21,7 @@ from frazil.log.dedup.producers import (
     next_sequence,
 )
 from frazil.log.format.batch import BatchHeader
+from frazil.log.produce import append_of_batch
 from frazil.settings import TopicConfig
 from tests.log.build import SMALL, STATE, TOPIC, add, batches, open_log
 from tests.sim.clock import SimClock

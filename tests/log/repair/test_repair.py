@@ -26,12 +26,12 @@ from frazil.log import (
     RepairReport,
     StoredBatch,
     SubscriberConfig,
-    append_of_batch,
     append_of_records,
     encode_batch,
     repair_partition,
 )
 from frazil.log.compaction import compact
+from frazil.log.produce import append_of_batch
 from frazil.log.segment import HEADER_BYTES
 from frazil.log.subscribers import progress_path
 from frazil.model import Rand
