@@ -1,4 +1,4 @@
-"""The rules for a client's batch in plain Python, record by record: what compiled code must equal."""
+"""The rules for a client's batch in plain Python: what the compiled code must equal."""
 
 from __future__ import annotations
 
