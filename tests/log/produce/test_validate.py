@@ -137,7 +137,8 @@ def test_a_batch_is_stored_from_the_memory_of_its_request(compression: Compressi
     request = bytearray(b"before" + data + b"after")
     part = memoryview(request)[6 : 6 + len(data)]
     append = append_of_batch(part)
-    assert append.parts == (data,) and append.parts[0].obj is request  # type: ignore[union-attr]
+    (kept,) = append.parts
+    assert isinstance(kept, memoryview) and kept.obj is request and bytes(kept) == data
     log = open_log(SimDisk())
     (answer,) = submit(log, append)
     log.writer.step()

@@ -58,13 +58,13 @@ def validate_produced(data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) 
     Kafka does, because common clients send none and retention relies on it.
     """
     header = parse_whole(data)
-    array = np.frombuffer(memoryview(data).toreadonly(), np.uint8)
+    view = memoryview(data).toreadonly()
     # The library takes bytes and arrays, but no memoryview.
-    computed = crc32c(array[FRONT.size :])  # type: ignore[arg-type]
+    computed = crc32c(_array(view[FRONT.size :]))
     if computed != header.crc:
         raise Malformed(f"batch CRC32C is {computed:08x}, its header says {header.crc:08x}")
     _check_header(header)
-    latest_ms, keyless = _check_records(header, array, bytes_max)
+    latest_ms, keyless = _check_records(header, view, bytes_max)
     if latest_ms != header.max_timestamp_ms:
         data = with_max_timestamp(data, latest_ms)
         header = parse_header(data)
@@ -74,6 +74,11 @@ def validate_produced(data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) 
 def warm() -> None:
     """Compile the loop, or load it from disk, so that no request waits."""
     validate_produced(encode_batch([Record(offset=0, timestamp_ms=0, key=None, value=None)]))
+
+
+def _array(view: memoryview) -> Bytes:
+    """Return an array over the same memory. Compiled code takes read-only ones."""
+    return np.frombuffer(view, np.uint8)
 
 
 def _check_header(header: BatchHeader) -> None:
@@ -94,16 +99,15 @@ def _check_header(header: BatchHeader) -> None:
         raise Malformed(f"producer id {header.producer_id}")
 
 
-def _check_records(header: BatchHeader, array: Bytes, bytes_max: int) -> tuple[int, int]:
+def _check_records(header: BatchHeader, body: memoryview, bytes_max: int) -> tuple[int, int]:
     """Return the latest timestamp and the index of the first record without a key."""
     count, begin = header.record_count, HEADER_BYTES
     check_count(count)
-    if header.compression is not Compression.NONE and array.size > begin:
-        packed = memoryview(array)[begin:]
-        body = decompress(header.compression, packed, bytes_max=bytes_max)
-        array, begin = np.frombuffer(body.toreadonly(), np.uint8), 0
+    if header.compression is not Compression.NONE and len(body) > begin:
+        body = decompress(header.compression, body[begin:], bytes_max=bytes_max).toreadonly()
+        begin = 0
     fault, first, second, index, latest_ms, keyless = walk(
-        array, begin, count, header.base_timestamp_ms
+        _array(body), begin, count, header.base_timestamp_ms
     )
     if fault != WELL:
         if fault == TIMESTAMP_WIDE:
