@@ -152,9 +152,9 @@ def test_snappy_frames_with_a_wrong_length_are_malformed(tail: bytes) -> None:
         decompress(Compression.SNAPPY, compress(Compression.SNAPPY, b"good") + tail)
 
 
-def streamed_zstd(data: bytes, **settings: bool) -> bytes:
+def streamed_zstd(data: bytes, *, write_checksum: bool = False) -> bytes:
     """In pieces, as clients write it: the content size is not known in advance."""
-    stream = zstandard.ZstdCompressor(**settings).compressobj()
+    stream = zstandard.ZstdCompressor(write_checksum=write_checksum).compressobj()
     pieces = [stream.compress(data[at : at + 5000]) for at in range(0, len(data), 5000)]
     return b"".join((*pieces, stream.flush()))
 

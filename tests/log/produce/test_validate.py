@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, TooLarge
@@ -26,7 +26,7 @@ from tests.log.format.test_kafka_clients import built_by_kafka_python
 from tests.log.produce.reference import validate_by_records
 from tests.sim.disk import SimDisk
 
-INT64 = st.integers(-(2**63), 2**63 - 1)
+INT64 = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
 
 KEYED = Record(offset=0, timestamp_ms=1_700_000_000_000, key=b"k" * 70, value=b"value")
 HEADERS = (("é", b"c"), ("m", None))
@@ -102,12 +102,16 @@ PIECES = st.one_of(
 )
 
 
-@given(st.lists(PIECES, max_size=14), st.integers(1, 2))
-def test_any_fields_get_the_verdict_of_the_reference(pieces: list[bytes], count: int) -> None:
+@given(st.lists(PIECES, max_size=14), st.integers(1, 2), st.sampled_from([b"", b"\0"]))
+@example([b"\0\0\0\x01\x01\x02\x01\x01"], 1, b"")
+@example([b"\0\0\0\x01\x01\0"], 1, b"\0")
+def test_any_fields_get_the_verdict_of_the_reference(
+    pieces: list[bytes], count: int, rest: bytes
+) -> None:
     """Records of plausible and odd fields, after a length that fits."""
     fields = b"".join(pieces)
     record = varint(2 * len(fields)) + fields
-    assert_same_verdict(with_body(record * count, count))
+    assert_same_verdict(with_body(record * count + rest, count))
 
 
 @given(base_ms=INT64, delta_ms=INT64)
