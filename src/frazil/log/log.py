@@ -261,8 +261,8 @@ class Log:
         target = self.partition(topic, partition)
         if append.keyless_index is not None and self._topics[topic].config.cleanup == "compact":
             raise Malformed(
-                f"record {append.keyless_index} has no key; topic {topic} is compacted, so every "
-                "record needs one"
+                f"topic {topic} is compacted: every record needs a key, but record "
+                f"{append.keyless_index} has none"
             )
         return target
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 
 import cramjam
-import lz4.frame
+import lz4.frame  # type: ignore[import-untyped]
 import pytest
-import snappy
+import snappy  # type: ignore[import-untyped]
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
