@@ -30,7 +30,7 @@ from frazil.log.format.batch import (
 )
 from frazil.log.format.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress
 from frazil.log.format.record import Record
-from frazil.log.produce.walk import FAULTS, NONE, TIMESTAMP_WIDE, WELL, Bytes, walk
+from frazil.log.produce.walk import FAULTS, NONE, REST, TIMESTAMP_WIDE, WELL, Bytes, walk
 
 
 class Produced(NamedTuple):
@@ -113,5 +113,6 @@ def _check_records(header: BatchHeader, body: memoryview, bytes_max: int) -> tup
         if fault == TIMESTAMP_WIDE:
             first += header.base_timestamp_ms
         # Of the numbers, each text has as many as it needs.
-        raise Malformed(f"{FAULTS[fault].format(first, second, count - 1)}, in record {index}")
+        where = "" if fault == REST else f", in record {index}"
+        raise Malformed(FAULTS[fault].format(first, second, count - 1) + where)
     return latest_ms, keyless
