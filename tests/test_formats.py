@@ -10,9 +10,9 @@ import msgspec
 from frazil.backup import BackupManifest, read_manifest
 from frazil.disk import read_checkpoint
 from frazil.lake.read.reader_progress import ReaderProgress
-from frazil.log.checkpoint import STATE
+from frazil.log.checkpoint import STATE, STATE_VERSION
 from frazil.log.dedup.digests import decode_digests
-from frazil.log.dedup.producers import PastBatch, Producers
+from frazil.log.dedup.producers import PastBatch, Producer, Producers
 from frazil.log.index import NO_TIME, SegmentInfo, decode_index
 from frazil.log.progress import Progress
 from frazil.log.segment import (
@@ -45,9 +45,9 @@ def disk_with(path: str, data: bytes) -> SimDisk:
     return disk
 
 
-def body(kind: str) -> bytes:
+def body(kind: str, version: int = 1) -> bytes:
     disk = disk_with("example", example("checkpoint", kind))
-    found = read_checkpoint(disk, "example", kind.encode(), 1, "")
+    found = read_checkpoint(disk, "example", kind.encode(), version, "")
     assert found is not None
     return found
 
@@ -93,11 +93,12 @@ def test_watermark_file() -> None:
 
 
 def test_partition_state() -> None:
-    state = body("PART")
+    state = body("PART", STATE_VERSION)
     assert STATE.unpack_from(state) == (1042, 2001)
     producers = Producers.decode(state[STATE.size :], 0)
     assert producers._known[77].epoch == 2
     assert producers._known[77].past == (PastBatch(10, 11, 1040, 1042),)
+    assert producers._known[78] == Producer(5, 0, (), 1999)
 
 
 def test_index() -> None:

@@ -24,6 +24,7 @@
     compaction.py   keep the latest record per key
 
     format/         Kafka record batches
+    produce/        batches from Kafka clients
     dedup/          duplicate detection
     transactions/   open and aborted transactions
     repair/         damaged segments
@@ -47,7 +48,7 @@ The writer thread owns every partition. All other threads see immutable views, w
 after each group commit.
 """
 
-from frazil.log.append import Append, AppendResult, append_of_batch, append_of_records
+from frazil.log.append import Append, AppendResult, append_of_records
 from frazil.log.dedup.digests import DIGEST_BYTES
 from frazil.log.external.commit_signal import CommitSignal, CommitWaiter
 from frazil.log.external.log_copy import CopiedPartition, LogCopy
@@ -61,7 +62,6 @@ from frazil.log.format.batch import (
     encode_batch,
     parse_header,
     read_records,
-    validate_produced,
 )
 from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
@@ -118,7 +118,6 @@ __all__ = [
     "Subscriber",
     "SubscriberConfig",
     "Topic",
-    "append_of_batch",
     "append_of_marker",
     "append_of_records",
     "check_batch",
@@ -134,5 +133,4 @@ __all__ = [
     "repair_partition",
     "serve_observer",
     "topic_names",
-    "validate_produced",
 ]

@@ -33,7 +33,9 @@ logger = logging.getLogger(__name__)
 
 STATE_NAME = "partition.ckpt"
 STATE_KIND = b"PART"
-STATE_VERSION = 1
+STATE_VERSION = 2
+STATE_VERSION_MIN = 1
+"""Version 1 had no producers without batches, and is otherwise the same."""
 STATE = struct.Struct("<QQ")
 TRANSACTIONS_NAME = "transactions.ckpt"
 TRANSACTIONS_KIND = b"TXNS"
@@ -77,7 +79,7 @@ class CheckpointState:
     def load(cls, files: PartitionFiles, now_ms: int) -> CheckpointState:
         path = f"{files.folder}/{STATE_NAME}"
         try:
-            body = read_checkpoint(files.disk, path, STATE_KIND, STATE_VERSION, DERIVED_HINT)
+            body = read_state(files.disk, path, DERIVED_HINT)
         except Corrupt as damage:
             logger.warning("producer state is rebuilt", extra={"reason": str(damage)})
             return cls(producers=Producers(), is_damaged=True)
@@ -86,6 +88,13 @@ class CheckpointState:
         start, end = STATE.unpack_from(body)
         producers = Producers.decode(body[STATE.size :], now_ms)
         return cls(start_offset=start, end_offset=end, producers=producers, is_known=True)
+
+
+def read_state(disk: Disk, path: str, hint: str) -> bytes | None:
+    """Return the body of a `partition.ckpt` of any version; None if there is no file."""
+    return read_checkpoint(
+        disk, path, STATE_KIND, STATE_VERSION, hint, version_min=STATE_VERSION_MIN
+    )
 
 
 def save_state(

@@ -18,7 +18,6 @@ from frazil.disk import Budget, Disk, DiskReserve, Lock, is_full, make_directori
 from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, TooLarge, Unknown
 from frazil.log.append import Append, AppendResult
 from frazil.log.compaction import compact, is_due
-from frazil.log.format.batch import read_records
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
 from frazil.log.readable import ReadablePartition
@@ -260,10 +259,11 @@ class Log:
                 f"({self.config.batch_bytes_max}); send smaller batches"
             )
         target = self.partition(topic, partition)
-        if self._topics[topic].config.cleanup == "compact":
-            for record in read_records(append.payload):
-                if record.key is None:
-                    raise Malformed(f"topic {topic} is compacted: every record needs a key")
+        if append.keyless_index is not None and self._topics[topic].config.cleanup == "compact":
+            raise Malformed(
+                f"topic {topic} is compacted: every record needs a key, but record "
+                f"{append.keyless_index} has none"
+            )
         return target
 
     def reader(self, topic: str, start: Start, *, partition: int = 0) -> Reader:

@@ -171,7 +171,7 @@ class Partition:
         self._stage_bytes(append, base_offset)
         before = None
         now_ms = self._time.now_ms()
-        if header.has_producer and not header.is_control:
+        if header.has_producer:
             before = self.producers.remember(header, base_offset, now_ms)
         if append.digest is not None:
             self._digests.add(append.digest, base_offset, now_ms)
@@ -181,7 +181,7 @@ class Partition:
                 base_offset,
                 header.max_timestamp_ms,
                 append.digest,
-                header.producer_id if header.has_producer and not header.is_control else None,
+                header.producer_id if header.has_producer else None,
                 before,
                 step_of(header, base_offset, append.payload) if header.is_transactional else None,
             )
@@ -190,7 +190,7 @@ class Partition:
         return AppendResult(base_offset, self._next_offset, False)
 
     def _find_duplicate(self, append: Append) -> AppendResult | None:
-        if append.header.has_producer and not append.header.is_control:
+        if append.header.has_producer:
             past = self.producers.find_duplicate(append.header)
             if past is not None:
                 DUPLICATES.add(by="producer")
@@ -206,7 +206,7 @@ class Partition:
     def _stage_bytes(self, append: Append, base_offset: int) -> None:
         """Queue frame header and payload without copying the payload."""
         first = append.parts[0]
-        stamp = STAMP.pack(base_offset, first[8:12], LEADER_EPOCH)
+        stamp = STAMP.pack(base_offset, bytes(first[8:12]), LEADER_EPOCH)
         if len(first) < HEAD_BYTES:
             first = append.payload
         head = stamp + first[STAMP.size : HEAD_BYTES]

@@ -397,7 +397,7 @@ class _Replay:
         self.rebuilt: list[str] = []
 
     def take(self, batch: StoredBatch, header: BatchHeader, *, is_active: bool) -> None:
-        if batch.base_offset >= self._from_offset and header.has_producer and not header.is_control:
+        if batch.base_offset >= self._from_offset and header.has_producer:
             self._producers.remember(header, batch.base_offset, self._now_ms)
         if batch.base_offset >= self._transactions_from:
             step = step_of(header, batch.base_offset, batch.payload)

@@ -94,16 +94,10 @@ checkpoint_state = checkpoint.STATE
 
 
 def _forgotten_producers() -> Patches:
-    """Forget all producers at restart, and accept any sequence from unknown ones."""
-    original = Producers.find_duplicate
-
-    def find_duplicate(self: Producers, header: Any) -> Any:
-        return original(self, header) if header.producer_id in self._known else None
-
+    """Forget all producers at restart."""
     return [
         mock.patch.object(recovery._Replay, "take", lambda self, batch, header, is_active: None),
         mock.patch.object(Producers, "encode", lambda self: b"\0\0\0\0"),
-        mock.patch.object(Producers, "find_duplicate", find_duplicate),
     ]
 
 

@@ -27,10 +27,9 @@ from frazil.disk import (
     Hasher,
     Mode,
     copy_bytes,
-    read_checkpoint,
 )
 from frazil.errors import Conflict, Corrupt
-from frazil.log.checkpoint import STATE, STATE_KIND, STATE_NAME, STATE_VERSION
+from frazil.log.checkpoint import STATE, STATE_NAME, read_state
 from frazil.log.external.observer import PartitionObserver
 from frazil.log.index import NO_TIME
 from frazil.log.recovery import SCRATCH_SUFFIXES
@@ -182,7 +181,7 @@ class _PartitionCopy:
         """Return the start of the log in the copied producer state. Recovery trims up to it."""
         path = f"{self._folder}/{STATE_NAME}"
         try:
-            body = read_checkpoint(self._copier.target, path, STATE_KIND, STATE_VERSION, "")
+            body = read_state(self._copier.target, path, "")
         except Corrupt:
             return 0  # rebuilt from the log
         start: int = 0 if body is None else STATE.unpack_from(body)[0]
