@@ -1,0 +1,99 @@
+"""What compiled codecs call: varints, tagged fields of newer versions, errors."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from frazil.errors import Malformed
+
+ELEMENTS_MAX = 100_000
+"""Elements in all arrays of one message, together. A frame of a few megabytes could otherwise claim
+millions of topics of three bytes each, which take gigabytes as objects."""
+
+STRING_BYTES_MAX = 0x7FFF
+"""Maximum length of a string in every version: older ones have 16 bits for it."""
+
+VARINT_BYTES_MAX = 5
+"""Bytes of a varint of 32 bits."""
+
+
+def uvarint(view: memoryview, at: int) -> tuple[int, int]:
+    """Return an unsigned varint and the position after it."""
+    value = 0
+    for index in range(VARINT_BYTES_MAX):
+        byte = view[at + index]
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if value > 0xFFFF_FFFF:
+                break
+            return value, at + index + 1
+    raise Malformed(f"the varint at byte {at} has more than 32 bits")
+
+
+def uvarint_bytes(value: int) -> bytes:
+    """Return an unsigned varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+UVARINTS = tuple(uvarint_bytes(value) for value in range(1024))
+"""The usual ones."""
+
+
+def skip_tags(view: memoryview, at: int, end: int) -> int:
+    """Skip a section of tagged fields, none of which this version knows, and return its end."""
+    count, at = uvarint(view, at)
+    for _ in range(count):
+        _, at = uvarint(view, at)
+        size, at = uvarint(view, at)
+        at += size
+        if at > end:
+            raise Malformed("a tagged field reaches beyond the end")
+    return at
+
+
+def bad_length(field: str, length: int) -> NoReturn:
+    """Refuse the length of a text or of bytes."""
+    raise Malformed(f"{field} cannot have length {length}: null, too long, or beyond the end")
+
+
+def bad_count(field: str, count: int) -> NoReturn:
+    """Refuse the number of elements of an array."""
+    raise Malformed(
+        f"{field} cannot have {count} elements: null, beyond the end, or a message of more than"
+        f" {ELEMENTS_MAX}"
+    )
+
+
+def bad_marker(field: str, marker: int) -> NoReturn:
+    """Refuse the byte that says whether a struct is there."""
+    raise Malformed(f"{field} begins with {marker}; 1 means a value, -1 means null")
+
+
+def bad_tag(field: str) -> NoReturn:
+    """Refuse a tagged field whose value is not as long as it says."""
+    raise Malformed(f"tagged field {field} does not have the length it says")
+
+
+def no_field(message: str, version: int, field: str) -> NoReturn:
+    """Refuse to leave out a value that the receiver must see."""
+    raise Malformed(f"version {version} of {message} has no {field}; leave it at its default")
+
+
+def no_null(field: str) -> NoReturn:
+    """Refuse None for a field that cannot be null in this version."""
+    raise Malformed(f"{field} cannot be None in this version")
+
+
+def too_long(field: str, length: int) -> NoReturn:
+    """Refuse to write a string."""
+    raise Malformed(f"{field} has {length} bytes; the maximum is {STRING_BYTES_MAX}")
+
+
+def bad_uuid(field: str) -> NoReturn:
+    """Refuse to write an id that has not 16 bytes."""
+    raise Malformed(f"{field} is not 16 bytes")
