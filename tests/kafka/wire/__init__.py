@@ -2,4 +2,6 @@
 
 definitions.py   Kafka's definitions of messages, read from its jars
 generate.py      the command that writes `src/frazil/kafka/wire/messages`
+examples.py      random messages of one version
+java.py          Kafka's own classes, in a JVM
 """

@@ -12,6 +12,7 @@ from typing import Any
 from tests.live.kafka.jars import JARS
 
 KAFKA = "4.2.1"
+NO_JARS = "Kafka's jars are not there: run `make setup` with a network connection"
 CLIENTS, GROUPS, TRANSACTIONS = "clients", "group-coordinator", "transaction-coordinator"
 
 API_KEYS = frozenset(
@@ -68,6 +69,12 @@ def definitions() -> list[Definition]:
     return found
 
 
+def headers() -> dict[str, Definition]:
+    """Return the headers, which our codecs have no classes for, by name."""
+    found = [_definition(text, "headers") for text in _texts(CLIENTS, r"Re(quest|sponse)Header")]
+    return {each.name: each for each in found}
+
+
 def notice() -> str:
     """Return the NOTICE of Kafka, which Apache's licence wants to be passed on."""
     with zipfile.ZipFile(jar(CLIENTS)) as file:
@@ -96,4 +103,6 @@ def _definition(text: str, module: str = "") -> Definition:
     notes = re.findall(r"^\s*//[ ]?(.*)$", head, re.MULTILINE)
     plain = re.sub(r"^\s*//.*$", "", body, flags=re.MULTILINE)
     found = json.loads(plain)
-    return Definition(module or snake(re.sub(r"Re(quest|sponse)$", "", found["name"])), found, notes)
+    return Definition(
+        module or snake(re.sub(r"Re(quest|sponse)$", "", found["name"])), found, notes
+    )

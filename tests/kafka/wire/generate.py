@@ -156,7 +156,9 @@ def _records(messages: list[Definition]) -> str:
     names = [(each.json["apiKey"], each.name, each.name.removesuffix("Key")) for each in keys]
     rows = "".join(f"    {number}: ({key}, {name}Value),\n" for number, key, name in names)
     kind = "dict[int, tuple[type[Message], type[Message]]]"
-    return f'\n\n\nRECORDS: {kind} = {{\n{rows}}}\n"""Type of a record: classes of key and value."""'
+    return (
+        f'\n\n\nRECORDS: {kind} = {{\n{rows}}}\n"""Type of a record: classes of key and value."""'
+    )
 
 
 def _message(definition: Definition) -> str:
@@ -170,7 +172,11 @@ def _message(definition: Definition) -> str:
             f", api_key={json['apiKey']}" if "apiKey" in json else "",
         ]
     )
-    lines += ["", f"    VERSIONS = Versions({json['name']!r}, {json['validVersions']!r}{extra})", ""]
+    lines += [
+        "",
+        f"    VERSIONS = Versions({json['name']!r}, {json['validVersions']!r}{extra})",
+        "",
+    ]
     valid = Span.parse(json["validVersions"])
     shared = {each["name"]: each for each in json.get("commonStructs", ())}
     for name, (doc, fields) in _structs(json["fields"], shared).items():
@@ -236,9 +242,11 @@ def _fields(fields: list[dict[str, Any]], message: str, valid: Span, indent: int
 
 
 def _is_absent_by_default(field: dict[str, Any]) -> bool:
-    """Is None the value of a struct unless it is set? A tagged struct is not sent then."""
+    """Is None the value of a struct unless it is set? Then it is null, or, if it cannot be null,
+    a tagged field that is not sent."""
+    is_nullable = bool(_range(field.get("nullableVersions", "none")))
     return field["type"][0].isupper() and bool(
-        field.get("default") == "null" or "taggedVersions" in field
+        field.get("default") == "null" or ("taggedVersions" in field and not is_nullable)
     )
 
 
@@ -252,7 +260,9 @@ def _python_type(field: dict[str, Any], message: str) -> str:
 
 
 def _default(field: dict[str, Any], message: str) -> str:
-    kind, default = field["type"], field.get("default", "")
+    # The text "null" is null; the null of JSON, which one field has, says nothing.
+    kind, default = field["type"], field.get("default")
+    default = "" if default is None else default
     if default == "null" or _is_absent_by_default(field):
         return "None"
     if kind.startswith("[]"):

@@ -118,6 +118,8 @@ class _Writer:
         is_nullable = self._layout.is_nullable(column)
         if column.is_array:
             return self._array(column, path, is_nullable=is_nullable)
+        if is_nullable and self._layout.is_struct(column.field.kind):
+            return self._nullable_struct(column, path)
         return self._single(column.field.kind, column.name, path, is_nullable=is_nullable)
 
     def _single(self, kind: str, name: str, path: str, *, is_nullable: bool) -> str:
@@ -127,17 +129,19 @@ class _Writer:
             return value
         if kind in ("string", "bytes", "records"):
             return self._sized(kind, name, path, is_nullable=is_nullable)
-        if not is_nullable:
-            return self._struct(self._layout.kind_of(kind), path)
-        source, value = self._source, self._source.variable(name)
+        return self._struct(self._layout.kind_of(kind), path)
+
+    def _nullable_struct(self, column: Column, path: str) -> str:
+        """Read a byte that says whether there is a struct, and the struct."""
+        source, value = self._source, self._source.variable(column.name)
         marker = source.variable("marker")
         self._fixed("b", marker)
         self._flush()
         with source.block(f"if {marker} == 1:"):
-            made = self._struct(self._layout.kind_of(kind), path)
+            made = self._struct(self._layout.kind_of(column.field.kind), path)
             self._flush()
             source.add(f"{value} = {made}")
-        with source.block(f"elif {marker} == -1:"):
+        with source.block(f"elif {marker} == {self._layout.null_struct(column)}:"):
             source.add(f"{value} = None")
         with source.block("else:"):
             source.add(f"bad_marker('{path}', {marker})")

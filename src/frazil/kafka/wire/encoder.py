@@ -43,7 +43,9 @@ class _Writer:
             with source.block("try:"):
                 self._struct(layout.message, "message", layout.name)
                 self._flush()
-            with source.block("except (AttributeError, StructError, TypeError, ValueError) as error:"):
+            with source.block(
+                "except (AttributeError, StructError, TypeError, ValueError) as error:"
+            ):
                 title = f"version {layout.version} of {layout.name}"
                 source.add(f"raise Malformed(f'{title} cannot be written: {{error}}') from error")
             source.add("chunks.append(b''.join(out))", "return chunks")
@@ -66,13 +68,10 @@ class _Writer:
         """Return a condition: the value is not the default."""
         if column.default is None:
             kind = column.field.kind
-            if column.is_array or kind in FIXED or kind in ("string", "bytes", "records"):
-                return f"{value} is not None"
-            if self._layout.is_nullable(column):
-                return f"{value} is not None"
-            # A struct that is absent by default: an empty one says the same.
-            name = self._kind(kind)
-            return f"{value} is not None and {value} != {name}()"
+            if self._layout.is_struct(kind) and not self._layout.is_nullable(column):
+                # None stands for a tagged struct that is not sent, and so does an empty one.
+                return f"{value} is not None and {value} != {self._kind(kind)}()"
+            return f"{value} is not None"
         if column.default is Struct:
             return f"{value} != {self._kind(column.field.kind)}()"
         if column.default == []:
@@ -114,6 +113,8 @@ class _Writer:
         is_nullable = self._layout.is_nullable(column)
         if column.is_array:
             self._array(column, value, path, is_nullable=is_nullable)
+        elif is_nullable and self._layout.is_struct(column.field.kind):
+            self._nullable_struct(column, value, path)
         else:
             self._single(column.field.kind, value, path, is_nullable=is_nullable)
 
@@ -125,17 +126,20 @@ class _Writer:
             self._fixed(FIXED[kind][0], value)
         elif kind in ("string", "bytes", "records"):
             self._sized(kind, value, path, is_nullable=is_nullable)
-        elif not is_nullable:
-            self._struct(self._layout.kind_of(kind), self._local(value), path)
         else:
-            part = self._local(value)
+            self._struct(self._layout.kind_of(kind), self._local(value), path)
+
+    def _nullable_struct(self, column: Column, value: str, path: str) -> None:
+        """Write a byte that says whether there is a struct, and the struct."""
+        part = self._local(value)
+        self._flush()
+        with self._source.block(f"if {part} is None:"):
+            null = struct.pack("b", self._layout.null_struct(column))
+            self._source.add(f"add({null!r})")
+        with self._source.block("else:"):
+            self._fixed("b", "1")
+            self._struct(self._layout.kind_of(column.field.kind), part, path)
             self._flush()
-            with self._source.block(f"if {part} is None:"):
-                self._source.add("add(b'\\xff')")
-            with self._source.block("else:"):
-                self._fixed("b", "1")
-                self._struct(self._layout.kind_of(kind), part, path)
-                self._flush()
 
     def _local(self, value: str) -> str:
         """Return a variable with a value: an element of an array is one already."""

@@ -60,11 +60,15 @@ def decode_request_header(frame: Bytes) -> RequestHeader:
         raise Malformed(f"the client id cannot have length {length}")
     api = APIS.get(key)
     if api is not None and version in api.flexible:
-        try:
-            at = skip_tags(view, at, len(view))
-        except IndexError:
-            raise Malformed("the header ends too early") from None
+        at = _skip_header_tags(view, at)
     return RequestHeader(key, version, correlation_id, client_id, at)
+
+
+def _skip_header_tags(view: memoryview, at: int) -> int:
+    try:
+        return skip_tags(view, at, len(view)) if view[at] else at + 1
+    except IndexError:
+        raise Malformed("the header ends too early") from None
 
 
 def decode_request(header: RequestHeader, frame: Bytes) -> Message:
@@ -129,8 +133,5 @@ def decode_response(kind: type[R], version: int, frame: Bytes) -> tuple[int, R]:
         raise Malformed(f"a response of {len(view)} bytes has no header")
     at = 4
     if _has_tags(kind, version):
-        try:
-            at = skip_tags(view, at, len(view))
-        except IndexError:
-            raise Malformed("the header ends too early") from None
+        at = _skip_header_tags(view, at)
     return int.from_bytes(view[:4], "big", signed=True), decode(kind, version, view, at)

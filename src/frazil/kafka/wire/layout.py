@@ -65,6 +65,13 @@ class Layout:
     def is_nullable(self, column: Column) -> bool:
         return self.version in column.field.nullable
 
+    def is_struct(self, kind: str) -> bool:
+        return kind[0].isupper()
+
+    def null_struct(self, column: Column) -> int:
+        """Return the byte that stands for no struct. In a tagged field it is a length."""
+        return 0 if self.version in column.field.tagged else -1
+
     def size_min(self, kind: type[Struct]) -> int:
         """Return the least number of bytes that a struct takes. No struct takes none, so a count
         of structs can be compared with the bytes that are left."""

@@ -71,7 +71,7 @@ def bad_count(field: str, count: int) -> NoReturn:
 
 def bad_marker(field: str, marker: int) -> NoReturn:
     """Refuse the byte that says whether a struct is there."""
-    raise Malformed(f"{field} begins with {marker}; 1 means a value, -1 means null")
+    raise Malformed(f"{field} begins with {marker}; that means neither a value nor null")
 
 
 def bad_tag(field: str) -> NoReturn:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import field
+
 from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Struct, Versions
 
 
@@ -109,7 +111,7 @@ class ConsumerGroupMemberMetadataValue(Message):
     classic_member_metadata: Annotated[
         ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None,
         Field("ClassicMemberMetadata", "0+", nullable="0+", tagged="0+", tag=0),
-    ] = None
+    ] = field(default_factory=lambda: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata())
     """The classic member metadata which includes the supported protocols of the consumer if it uses
     the classic protocol. The metadata is null if the consumer uses the consumer protocol."""
 
