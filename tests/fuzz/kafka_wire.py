@@ -14,7 +14,7 @@ from frazil.errors import Malformed
 from frazil.kafka.wire.apis import APIS
 from frazil.kafka.wire.codec import decode, encode
 from frazil.kafka.wire.headers import decode_request, decode_request_header, encode_request
-from frazil.kafka.wire.schema import Message
+from frazil.kafka.wire.schema import KafkaMessage
 from tests.kafka.wire.examples import DEFINITIONS, Examples, class_of, versions_of
 
 DISAGREEMENTS_MAX = 10
@@ -23,8 +23,10 @@ PER_VERSION = 2
 LENGTHS = (0, 1, 2, -1, -2, 127, 128, 0x7FFF, -0x8000, 0x7FFF_FFFF, -0x8000_0000)
 VARINTS = tuple(
     bytes.fromhex(digits)
-    for digits in ("00", "01", "7f", "8000", "8001", "ff7f", "ffffffff07", "ffffffff0f")
-    + ("ffffffff1f", "ffffffffff01", "8080808000", "808080808000", "80")
+    for digits in (
+        *("00", "01", "7f", "8000", "8001", "ff7f", "ffffffff07", "ffffffff0f", "ffffffff1f"),
+        *("ffffffffff01", "8080808000", "808080808000", "80"),
+    )
 )
 TEXTS = tuple(map(bytes.fromhex, ("80", "ff", "c2", "e282", "c1bf", "eda080", "f4908080", "c328")))
 """Not UTF-8."""
@@ -58,7 +60,7 @@ def run(count: int, seed: int) -> dict[str, object]:
     }
 
 
-def examples(rand: Random) -> list[tuple[type[Message], int, bytes]]:
+def examples(rand: Random) -> list[tuple[type[KafkaMessage], int, bytes]]:
     """Return valid bytes of every version of every message."""
     found = []
     for definition in DEFINITIONS.values():
@@ -70,7 +72,7 @@ def examples(rand: Random) -> list[tuple[type[Message], int, bytes]]:
     return found
 
 
-def judge(kind: type[Message], version: int, data: bytes) -> bool:
+def judge(kind: type[KafkaMessage], version: int, data: bytes) -> bool:
     """Is it accepted? Raises what must not happen."""
     try:
         message = decode(kind, version, data)

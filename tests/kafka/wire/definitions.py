@@ -22,7 +22,7 @@ API_KEYS = frozenset(
         75,
     ]
 )
-"""The APIs of the port. All versions that Kafka has are generated; the port says which it offers."""
+"""The APIs of the port. All versions of Kafka are generated; the port says which it offers."""
 
 OTHERS = {
     "consumer_protocol": (CLIENTS, r"ConsumerProtocol(Subscription|Assignment)"),

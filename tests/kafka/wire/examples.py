@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from frazil.kafka.wire.apis import message_class
-from frazil.kafka.wire.schema import Message, Span, Struct
+from frazil.kafka.wire.schema import KafkaMessage, Struct, VersionRange
 from tests.kafka.wire.definitions import Definition, definitions, missing_jars, snake
 
 Tree = dict[str, Any]
@@ -30,11 +30,11 @@ DEFINITIONS = {} if missing_jars() else {each.name: each for each in definitions
 
 
 def versions_of(definition: Definition) -> range:
-    valid = Span.parse(definition.json["validVersions"])
+    valid = VersionRange.parse(definition.json["validVersions"])
     return range(valid.first, valid.last + 1)
 
 
-def class_of(definition: Definition) -> type[Message]:
+def class_of(definition: Definition) -> type[KafkaMessage]:
     return message_class(definition.module, definition.name)
 
 
@@ -50,7 +50,7 @@ class Examples:
     def tree(self) -> Tree:
         return self._struct(self._definition.json["fields"])
 
-    def message(self, tree: Tree) -> Message:
+    def message(self, tree: Tree) -> KafkaMessage:
         """Return the same as an object of ours."""
         kind = class_of(self._definition)
         return self._object(kind, kind, self._definition.json["fields"], tree)  # type: ignore[return-value]
@@ -63,7 +63,7 @@ class Examples:
 
     def _has(self, field: Tree, key: str) -> bool:
         text = field.get(key, "none")
-        return text != "none" and self._version in Span.parse(text)
+        return text != "none" and self._version in VersionRange.parse(text)
 
     def _present(self, fields: list[Tree]) -> list[Tree]:
         return [
@@ -112,7 +112,7 @@ class Examples:
         return self._struct(self._inner(field))
 
     def _object(
-        self, message: type[Message], kind: type[Struct], fields: list[Tree], tree: Tree
+        self, message: type[KafkaMessage], kind: type[Struct], fields: list[Tree], tree: Tree
     ) -> Struct:
         values = {}
         for field in self._present(fields):
@@ -132,7 +132,7 @@ class Examples:
             return False
         return isinstance(value, Struct) and value == type(value)()
 
-    def _our_value(self, message: type[Message], field: Tree, value: Any) -> Any:
+    def _our_value(self, message: type[KafkaMessage], field: Tree, value: Any) -> Any:
         if value is None:
             return None
         if field["type"].startswith("[]"):

@@ -15,14 +15,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from frazil.kafka.wire.schema import Span
+from frazil.kafka.wire.schema import VersionRange
 from tests.kafka.wire.definitions import KAFKA, Definition, definitions, missing_jars, snake
 
 ROOT = Path(__file__).parents[3]
 WIRE = ROOT / "src" / "frazil" / "kafka" / "wire"
 ORIGIN = (
-    f"Generated from the definitions of Apache Kafka {KAFKA} by `python -m tests.kafka.wire.generate`:"
-    " do not edit. The descriptions are Kafka's, under the Apache License 2.0; see NOTICE."
+    f"Generated from the definitions of Apache Kafka {KAFKA} by `python -m"
+    " tests.kafka.wire.generate`: do not edit. The descriptions are Kafka's, under the Apache"
+    " License 2.0; see NOTICE."
 )
 PYTHON_TYPES = {
     "bool": "bool",
@@ -123,7 +124,7 @@ def _api_table(found: list[Definition]) -> str:
 def _module(messages: list[Definition]) -> str:
     classes = [_message(each) for each in messages]
     body = "\n\n\n".join(classes) + _records(messages)
-    names = ["Field", "Message", "Versions"]
+    names = ["Field", "KafkaMessage", "Versions"]
     names += ["Struct"] if "(Struct)" in body else []
     names += [name for name in ("Bytes", "UUID_ZERO") if name in body]
     order = sorted(names, key=lambda name: (not name.isupper(), name))
@@ -155,7 +156,7 @@ def _records(messages: list[Definition]) -> str:
     keys.sort(key=lambda each: int(each.json["apiKey"]))
     names = [(each.json["apiKey"], each.name, each.name.removesuffix("Key")) for each in keys]
     rows = "".join(f"    {number}: ({key}, {name}Value),\n" for number, key, name in names)
-    kind = "dict[int, tuple[type[Message], type[Message]]]"
+    kind = "dict[int, tuple[type[KafkaMessage], type[KafkaMessage]]]"
     return (
         f'\n\n\nRECORDS: {kind} = {{\n{rows}}}\n"""Type of a record: classes of key and value."""'
     )
@@ -163,7 +164,7 @@ def _records(messages: list[Definition]) -> str:
 
 def _message(definition: Definition) -> str:
     json = definition.json
-    lines = [f"class {definition.name}(Message):", *_doc(_notes(definition), 4)]
+    lines = [f"class {definition.name}(KafkaMessage):", *_doc(_notes(definition), 4)]
     extra = "".join(
         [
             f", flexible={_range(json['flexibleVersions'])!r}"
@@ -177,7 +178,7 @@ def _message(definition: Definition) -> str:
         f"    VERSIONS = Versions({json['name']!r}, {json['validVersions']!r}{extra})",
         "",
     ]
-    valid = Span.parse(json["validVersions"])
+    valid = VersionRange.parse(json["validVersions"])
     shared = {each["name"]: each for each in json.get("commonStructs", ())}
     for name, (doc, fields) in _structs(json["fields"], shared).items():
         lines += [f"    class {name}(Struct):", *_doc(doc, 8), ""]
@@ -219,11 +220,13 @@ def _structs(
     return found
 
 
-def _fields(fields: list[dict[str, Any]], message: str, valid: Span, indent: int) -> list[str]:
+def _fields(
+    fields: list[dict[str, Any]], message: str, valid: VersionRange, indent: int
+) -> list[str]:
     lines = []
     for field in fields:
         text = field.get("versions") or field["taggedVersions"]
-        versions = Span.parse(_range(text))
+        versions = VersionRange.parse(_range(text))
         if versions.first > valid.last or versions.last < valid.first:
             continue  # of versions that Kafka no longer has
         kind = _python_type(field, message)
@@ -294,12 +297,11 @@ def _doc(text: str, indent: int) -> list[str]:
     assert "\\" not in text
     space = " " * indent
     wrapped = [
-        textwrap.wrap(each, 100 - indent, break_on_hyphens=False, break_long_words=False)
+        textwrap.wrap(each, 97 - indent, break_on_hyphens=False, break_long_words=False)
         for each in f'"""{text}'.split("\n\n")
     ]
     lines = [line for each in wrapped for line in ["", *each]][1:]
-    is_short = len(wrapped) == 1 and len(lines[-1]) + indent <= 97 and not lines[-1].endswith('"')
-    lines += [] if is_short else [""]
+    lines += [] if len(wrapped) == 1 and not lines[-1].endswith('"') else [""]
     lines[-1] += '"""'
     return [space + line if line else "" for line in lines]
 

@@ -69,7 +69,7 @@ def test_the_header_of_an_unknown_request_is_read(key: int, version: int) -> Non
     frame += bytes([0, 0, 0, 9, 0, 1]) + b"c\0" + b"whatever"
     header = decode_request_header(frame)
     assert header[:4] == (key, version, 9, "c")
-    with pytest.raises(Malformed, match="no API|no version"):
+    with pytest.raises(Malformed, match=r"no API|no version"):
         decode_request(header, frame)
 
 
@@ -118,7 +118,7 @@ def test_a_count_is_compared_with_the_bytes_before_anything_is_made() -> None:
     claims = [b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f"]
     tracemalloc.start()
     for claim in claims:
-        with pytest.raises(Malformed, match="cannot have .* elements"):
+        with pytest.raises(Malformed, match=r"cannot have .* elements"):
             decode(MetadataRequest, 9, claim + bytes(100))
     with pytest.raises(Malformed, match="cannot have 2147483647 elements"):
         decode(MetadataRequest, 1, b"\x7f\xff\xff\xff" + bytes(100))
@@ -164,7 +164,9 @@ def test_bytes_that_make_no_sense_are_refused(data: bytes, wanted: str) -> None:
     [
         (b"\x01\x00\x05\x00", "length it says|beyond the end"),
         (b"\x01\x00\x02\x00\x00", "does not have the length it says"),
-        (b"\xff\xff\xff\xff\x0f", "end too early"),
+        (b"\xff\xff\xff\xff\x0f", "4294967295 elements"),
+        (uvarint_bytes(ELEMENTS_MAX + 1) + b"\x09\x00" * (ELEMENTS_MAX + 1), "elements"),
+        (b"\x7f\x09\x00", "end too early"),
         (b"\xff\xff\xff\xff\xff\x01", "more than 32 bits"),
         (b"\x01\x07\xff\xff\xff\xff\x0f", "length it says|beyond the end"),
     ],

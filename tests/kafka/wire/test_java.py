@@ -1,4 +1,4 @@
-"""Our bytes are Kafka's bytes: each version of each message, written and read by its Java classes."""
+"""Our bytes are Kafka's bytes: its Java classes write and read each version of each message."""
 
 from __future__ import annotations
 

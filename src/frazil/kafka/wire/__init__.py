@@ -10,7 +10,7 @@ codec.py        encode, decode: one message; compiles a version when it is first
 apis.py         Api: key, name, versions and classes of an API
 api_table.py    the table of APIs; generated
 messages/       one class per message; generated from Kafka's definitions
-schema.py       Field, Versions, Message: how a class describes its layout
+schema.py       Field, Versions, KafkaMessage: how a class describes its layout
 layout.py       Layout: the fields of one version
 decoder.py      writes the function that reads one version
 encoder.py      writes the function that writes one version

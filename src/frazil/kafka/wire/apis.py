@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 
 from frazil.kafka.wire.api_table import API_TABLE
-from frazil.kafka.wire.schema import Message, Span
+from frazil.kafka.wire.schema import KafkaMessage, VersionRange
 
 API_VERSIONS = 18
 """The API that clients ask first. Its response has the oldest header in every version, because a
@@ -21,29 +21,29 @@ class Api:
     key: int
     name: str
     module: str
-    versions: Span
-    flexible: Span
+    versions: VersionRange
+    flexible: VersionRange
 
     @property
-    def request(self) -> type[Message]:
+    def request(self) -> type[KafkaMessage]:
         """The class of its requests."""
         return message_class(self.module, f"{self.name}Request")
 
     @property
-    def response(self) -> type[Message]:
+    def response(self) -> type[KafkaMessage]:
         """The class of its responses."""
         return message_class(self.module, f"{self.name}Response")
 
 
 APIS = {
-    key: Api(key, name, module, Span.parse(versions), Span.parse(flexible))
+    key: Api(key, name, module, VersionRange.parse(versions), VersionRange.parse(flexible))
     for key, name, module, versions, flexible in API_TABLE
 }
 """All APIs by key. Which versions of them the port offers is the port's to say."""
 
 
 @cache
-def message_class(module: str, name: str) -> type[Message]:
+def message_class(module: str, name: str) -> type[KafkaMessage]:
     """Import a module of `messages/` and return one of its classes."""
-    found: type[Message] = getattr(import_module(f"frazil.kafka.wire.messages.{module}"), name)
+    found: type[KafkaMessage] = getattr(import_module(f"frazil.kafka.wire.messages.{module}"), name)
     return found

@@ -10,9 +10,9 @@ from frazil.errors import Malformed
 from frazil.kafka.wire.decoder import write_decoder
 from frazil.kafka.wire.encoder import write_encoder
 from frazil.kafka.wire.layout import Layout
-from frazil.kafka.wire.schema import Bytes, Message
+from frazil.kafka.wire.schema import Bytes, KafkaMessage
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=KafkaMessage)
 
 
 def decode(kind: type[M], version: int, data: Bytes, at: int = 0, *, is_whole: bool = True) -> M:
@@ -24,7 +24,7 @@ def decode(kind: type[M], version: int, data: Bytes, at: int = 0, *, is_whole: b
     return message
 
 
-def encode(message: Message, version: int) -> list[Bytes]:
+def encode(message: KafkaMessage, version: int) -> list[Bytes]:
     """Write a message as chunks of bytes. Records are the objects that the message holds. Raises
     Malformed if a value does not fit, or if this version lacks a field that must not be lost."""
     chunks: list[Bytes] = encoder_of(type(message), version)(message)
@@ -32,23 +32,22 @@ def encode(message: Message, version: int) -> list[Bytes]:
 
 
 @cache
-def decoder_of(kind: type[Message], version: int) -> Callable[..., Any]:
+def decoder_of(kind: type[KafkaMessage], version: int) -> Callable[..., Any]:
     """Return the compiled reader of one version: `decode(view, at, end, is_whole)`."""
     layout = _layout(kind, version)
     return write_decoder(layout).build("decode", f"decode {layout.name} {version}")
 
 
 @cache
-def encoder_of(kind: type[Message], version: int) -> Callable[..., Any]:
+def encoder_of(kind: type[KafkaMessage], version: int) -> Callable[..., Any]:
     """Return the compiled writer of one version: `encode(message)`."""
     layout = _layout(kind, version)
     return write_encoder(layout).build("encode", f"encode {layout.name} {version}")
 
 
-def _layout(kind: type[Message], version: int) -> Layout:
+def _layout(kind: type[KafkaMessage], version: int) -> Layout:
     valid = kind.VERSIONS.valid
     if version not in valid:
-        raise Malformed(
-            f"{kind.VERSIONS.name} has no version {version}; there are {valid.first} to {valid.last}"
-        )
+        name = kind.VERSIONS.name
+        raise Malformed(f"{name} has no version {version}; there are {valid.first} to {valid.last}")
     return Layout(kind, version)

@@ -90,9 +90,12 @@ class _Writer:
             source.add(f"{values[column.name]} = {self._default(column)}")
         with source.block(f"if {count}:"):
             if not known:
-                source.add("at = skip_tags(view, at - 1, end)")
+                source.add("at, left = skip_tags(view, at - 1, end, left)")
                 return values
             source.add(f"{count}, at = uvarint(view, at - 1)")
+            with source.block(f"if {count} > left:"):
+                source.add(f"bad_count('tagged fields of {path}', {count})")
+            source.add(f"left -= {count}")
             with source.block(f"for _ in range({count}):"):
                 source.add("tag, at = uvarint(view, at)", "size, at = uvarint(view, at)")
                 stop = source.variable("stop")

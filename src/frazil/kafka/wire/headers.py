@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 from frazil.errors import Malformed
 from frazil.kafka.wire.apis import API_VERSIONS, APIS
 from frazil.kafka.wire.codec import decode, decoder_of, encode
-from frazil.kafka.wire.primitives import skip_tags
-from frazil.kafka.wire.schema import Bytes, Message
+from frazil.kafka.wire.primitives import ELEMENTS_MAX, skip_tags
+from frazil.kafka.wire.schema import Bytes, KafkaMessage
 
 REQUEST = struct.Struct(">hhih")
 """Key, version, correlation id, length of the client id."""
@@ -26,7 +26,7 @@ SIZED_ID = struct.Struct(">ii")
 SIZED_ID_TAGS = struct.Struct(">iix")
 FRAME_BYTES_MAX = 0x7FFF_FFFF
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R", bound=KafkaMessage)
 
 
 class RequestHeader(NamedTuple):
@@ -66,17 +66,17 @@ def decode_request_header(frame: Bytes) -> RequestHeader:
 
 def _skip_header_tags(view: memoryview, at: int) -> int:
     try:
-        return skip_tags(view, at, len(view)) if view[at] else at + 1
+        return skip_tags(view, at, len(view), ELEMENTS_MAX)[0] if view[at] else at + 1
     except IndexError:
         raise Malformed("the header ends too early") from None
 
 
-def decode_request(header: RequestHeader, frame: Bytes) -> Message:
+def decode_request(header: RequestHeader, frame: Bytes) -> KafkaMessage:
     """Read the message of a request whose header was read. Raises Malformed for an API or version
     that the codecs do not have; `APIS` has those they do."""
     view = memoryview(frame)
     read = _request_decoder(header.api_key, header.api_version)
-    message: Message = read(view, header.size, len(view), True)
+    message: KafkaMessage = read(view, header.size, len(view), True)
     return message
 
 
@@ -88,11 +88,10 @@ def _request_decoder(key: int, version: int) -> Callable[..., Any]:
     return decoder_of(api.request, version)
 
 
-def encode_response(response: Message, version: int, correlation_id: int) -> list[Bytes]:
+def encode_response(response: KafkaMessage, version: int, correlation_id: int) -> list[Bytes]:
     """Return a response as a frame, size in front, in chunks. Records are not copied."""
-    is_flexible = _has_tags(type(response), version)
     chunks = encode(response, version)
-    head = SIZED_ID_TAGS if is_flexible else SIZED_ID
+    head = SIZED_ID_TAGS if _has_tags(type(response), version) else SIZED_ID
     size = sum(map(len, chunks)) + head.size - 4
     if size > FRAME_BYTES_MAX:
         raise Malformed(f"a response of {size} bytes is larger than a frame can be")
@@ -101,13 +100,13 @@ def encode_response(response: Message, version: int, correlation_id: int) -> lis
 
 
 @cache
-def _has_tags(kind: type[Message], version: int) -> bool:
+def _has_tags(kind: type[KafkaMessage], version: int) -> bool:
     """Has the header of this response tagged fields?"""
     return version in kind.VERSIONS.flexible and kind.VERSIONS.api_key != API_VERSIONS
 
 
 def encode_request(
-    request: Message, version: int, correlation_id: int, client_id: str | None
+    request: KafkaMessage, version: int, correlation_id: int, client_id: str | None
 ) -> list[Bytes]:
     """Return a request as a frame, size in front, in chunks."""
     chunks = encode(request, version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frazil.kafka.wire.schema import Column, Message, Struct, columns
+from frazil.kafka.wire.schema import Column, KafkaMessage, Struct, columns
 
 FIXED = {
     "bool": ("?", 1),
@@ -23,7 +23,7 @@ FIXED = {
 class Layout:
     """One version of one message."""
 
-    message: type[Message]
+    message: type[KafkaMessage]
     version: int
 
     @property

@@ -7,8 +7,9 @@ from typing import NoReturn
 from frazil.errors import Malformed
 
 ELEMENTS_MAX = 100_000
-"""Elements in all arrays of one message, together. A frame of a few megabytes could otherwise claim
-millions of topics of three bytes each, which take gigabytes as objects."""
+"""Elements in all arrays of one message, and its tagged fields, together. A frame of some megabytes
+could otherwise hold millions of topics of three bytes each, which take gigabytes as objects, or
+tagged fields of two bytes each, which take seconds to skip."""
 
 STRING_BYTES_MAX = 0x7FFF
 """Maximum length of a string in every version: older ones have 16 bits for it."""
@@ -44,16 +45,19 @@ UVARINTS = tuple(uvarint_bytes(value) for value in range(1024))
 """The usual ones."""
 
 
-def skip_tags(view: memoryview, at: int, end: int) -> int:
-    """Skip a section of tagged fields, none of which this version knows, and return its end."""
+def skip_tags(view: memoryview, at: int, end: int, left: int) -> tuple[int, int]:
+    """Skip a section of tagged fields, none of which this version knows. Return its end, and what
+    is left of the maximum of elements."""
     count, at = uvarint(view, at)
+    if count > left:
+        bad_count("tagged fields", count)
     for _ in range(count):
         _, at = uvarint(view, at)
         size, at = uvarint(view, at)
         at += size
         if at > end:
             raise Malformed("a tagged field reaches beyond the end")
-    return at
+    return at, left - count
 
 
 def bad_length(field: str, length: int) -> NoReturn:
@@ -64,7 +68,7 @@ def bad_length(field: str, length: int) -> NoReturn:
 def bad_count(field: str, count: int) -> NoReturn:
     """Refuse the number of elements of an array."""
     raise Malformed(
-        f"{field} cannot have {count} elements: null, beyond the end, or a message of more than"
+        f"{field} cannot have {count} elements: null, beyond the end, or the message has more than"
         f" {ELEMENTS_MAX}"
     )
 

@@ -11,19 +11,19 @@ from typing import TypeVar
 
 from frazil.errors import Malformed
 from frazil.kafka.wire.codec import decode, encode
-from frazil.kafka.wire.schema import Bytes, Message
+from frazil.kafka.wire.schema import Bytes, KafkaMessage
 
 PREFIX = struct.Struct(">h")
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=KafkaMessage)
 
 
-def encode_key(key: Message) -> bytes:
+def encode_key(key: KafkaMessage) -> bytes:
     """Return the key of a record of an internal topic."""
     return b"".join([PREFIX.pack(key.VERSIONS.api_key), *encode(key, 0)])
 
 
-def encode_versioned(message: Message, version: int) -> bytes:
+def encode_versioned(message: KafkaMessage, version: int) -> bytes:
     """Return a value of an internal topic, or metadata of a consumer: a version, then the rest."""
     return b"".join([PREFIX.pack(version), *encode(message, version)])
 

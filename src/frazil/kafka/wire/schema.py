@@ -2,7 +2,7 @@
 
 The classes in `messages/` are written like this:
 
-    class HeartbeatRequest(Message):
+    class HeartbeatRequest(KafkaMessage):
         VERSIONS = Versions("HeartbeatRequest", "0-4", flexible="4+", api_key=12)
 
         group_id: Annotated[str, Field("string", "0+")] = ""
@@ -27,14 +27,14 @@ UUID_ZERO = bytes(16)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class VersionRange:
     """A range of versions, `first` and `last` included."""
 
     first: int
     last: int
 
     @classmethod
-    def parse(cls, text: str) -> Span:
+    def parse(cls, text: str) -> VersionRange:
         """Read `3`, `3-5`, `3+`, or an empty text for no version at all."""
         if not text:
             return cls(0, -1)
@@ -64,10 +64,10 @@ class Field:
     ) -> None:
         self.kind = kind
         """Kafka's type: `int32`, `string`, `[]int32`, `FetchTopic`, `[]FetchTopic`."""
-        self.versions = Span.parse(versions)
-        self.nullable = Span.parse(nullable)
-        self.tagged = Span.parse(tagged)
-        """Versions in which the field is a tagged one: absent unless it differs from its default."""
+        self.versions = VersionRange.parse(versions)
+        self.nullable = VersionRange.parse(nullable)
+        self.tagged = VersionRange.parse(tagged)
+        """Versions in which the field is tagged: sent only if it differs from its default."""
         self.tag = tag
         self.ignorable = ignorable
         """In a version without this field, its value is left out. If false, a value other than
@@ -81,8 +81,8 @@ class Versions:
 
     def __init__(self, name: str, valid: str, *, flexible: str = "", api_key: int = -1) -> None:
         self.name = name
-        self.valid = Span.parse(valid)
-        self.flexible = Span.parse(flexible)
+        self.valid = VersionRange.parse(valid)
+        self.flexible = VersionRange.parse(flexible)
         """Versions with compact lengths and tagged fields."""
         self.api_key = api_key
         """Key of a request and its response; type of a record's key and value."""
@@ -92,7 +92,7 @@ class Struct(msgspec.Struct, gc=False):
     """Part of a message. Never part of a cycle, so the garbage collector need not look at it."""
 
 
-class Message(Struct):
+class KafkaMessage(Struct):
     """A request, a response, or a record of an internal topic."""
 
     VERSIONS: ClassVar[Versions]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Versions
 
 
-class AddOffsetsToTxnRequest(Message):
+class AddOffsetsToTxnRequest(KafkaMessage):
     """Request in versions 0-4, flexible in 3+.
 
     Version 1 is the same as version 0.
@@ -34,7 +34,7 @@ class AddOffsetsToTxnRequest(Message):
     """The unique group identifier."""
 
 
-class AddOffsetsToTxnResponse(Message):
+class AddOffsetsToTxnResponse(KafkaMessage):
     """Response in versions 0-4, flexible in 3+.
 
     Starting in version 1, on quota violation brokers send out responses before throttling.

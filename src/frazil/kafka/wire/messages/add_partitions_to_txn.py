@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class AddPartitionsToTxnRequest(Message):
+class AddPartitionsToTxnRequest(KafkaMessage):
     """Request in versions 0-5, flexible in 3+.
 
     Version 1 is the same as version 0.
@@ -22,8 +22,8 @@ class AddPartitionsToTxnRequest(Message):
     Version 4 adds VerifyOnly field to check if partitions are already in transaction and adds
     support to batch multiple transactions.
 
-    Version 5 adds support for new error code TRANSACTION_ABORTABLE (KIP-890). Versions 3 and below
-    will be exclusively used by clients and versions 4 and above will be used by brokers.
+    Version 5 adds support for new error code TRANSACTION_ABORTABLE (KIP-890). Versions 3 and
+    below will be exclusively used by clients and versions 4 and above will be used by brokers.
     """
 
     VERSIONS = Versions("AddPartitionsToTxnRequest", "0-5", flexible="3+", api_key=24)
@@ -46,8 +46,8 @@ class AddPartitionsToTxnRequest(Message):
         producer_epoch: Annotated[int, Field("int16", "4+")] = 0
         """Current epoch associated with the producer id."""
         verify_only: Annotated[bool, Field("bool", "4+")] = False
-        """Boolean to signify if we want to check if the partition is in the transaction rather than
-        add it."""
+        """Boolean to signify if we want to check if the partition is in the transaction rather
+        than add it."""
         topics: Annotated[
             list[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic],
             Field("[]AddPartitionsToTxnTopic", "4+"),
@@ -72,7 +72,7 @@ class AddPartitionsToTxnRequest(Message):
     """The partitions to add to the transaction."""
 
 
-class AddPartitionsToTxnResponse(Message):
+class AddPartitionsToTxnResponse(KafkaMessage):
     """Response in versions 0-5, flexible in 3+.
 
     Starting in version 1, on quota violation brokers send out responses before throttling.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class AlterClientQuotasRequest(Message):
+class AlterClientQuotasRequest(KafkaMessage):
     """Request in versions 0-1, flexible in 1+."""
 
     VERSIONS = Versions("AlterClientQuotasRequest", "0-1", flexible="1+", api_key=49)
@@ -49,7 +49,7 @@ class AlterClientQuotasRequest(Message):
     """Whether the alteration should be validated, but not performed."""
 
 
-class AlterClientQuotasResponse(Message):
+class AlterClientQuotasResponse(KafkaMessage):
     """Response in versions 0-1, flexible in 1+.
 
     Version 1 enables flexible versions.
@@ -78,7 +78,7 @@ class AlterClientQuotasResponse(Message):
         """The quota entity to alter."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     entries: Annotated[list[AlterClientQuotasResponse.EntryData], Field("[]EntryData", "0+")] = []
     """The quota configuration entries to alter."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class AlterConfigsRequest(Message):
+class AlterConfigsRequest(KafkaMessage):
     """Request in versions 0-2, flexible in 2+.
 
     Version 1 is the same as version 0.
@@ -48,7 +48,7 @@ class AlterConfigsRequest(Message):
     """True if we should validate the request, but not change the configurations."""
 
 
-class AlterConfigsResponse(Message):
+class AlterConfigsResponse(KafkaMessage):
     """Response in versions 0-2, flexible in 2+.
 
     Starting in version 1, on quota violation brokers send out responses before throttling.

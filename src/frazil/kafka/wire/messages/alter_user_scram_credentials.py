@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class AlterUserScramCredentialsRequest(Message):
+class AlterUserScramCredentialsRequest(KafkaMessage):
     """Request in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("AlterUserScramCredentialsRequest", "0", flexible="0+", api_key=51)
@@ -49,7 +49,7 @@ class AlterUserScramCredentialsRequest(Message):
     """The SCRAM credentials to update/insert."""
 
 
-class AlterUserScramCredentialsResponse(Message):
+class AlterUserScramCredentialsResponse(KafkaMessage):
     """Response in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("AlterUserScramCredentialsResponse", "0", flexible="0+", api_key=51)
@@ -65,8 +65,8 @@ class AlterUserScramCredentialsResponse(Message):
         """The error message, if any."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     results: Annotated[
         list[AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult],
         Field("[]AlterUserScramCredentialsResult", "0+"),

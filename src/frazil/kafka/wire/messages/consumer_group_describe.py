@@ -9,10 +9,10 @@ from typing import Annotated
 
 from msgspec import field
 
-from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Field, KafkaMessage, Struct, Versions
 
 
-class ConsumerGroupDescribeRequest(Message):
+class ConsumerGroupDescribeRequest(KafkaMessage):
     """Request in versions 0-1, flexible in 0+.
 
     Version 1 adds MemberType field to ConsumerGroupDescribeResponse (KIP-1099). For
@@ -27,7 +27,7 @@ class ConsumerGroupDescribeRequest(Message):
     """Whether to include authorized operations."""
 
 
-class ConsumerGroupDescribeResponse(Message):
+class ConsumerGroupDescribeResponse(KafkaMessage):
     """Response in versions 0-1, flexible in 0+.
 
     Version 1 adds MemberType field (KIP-1099).
@@ -106,8 +106,8 @@ class ConsumerGroupDescribeResponse(Message):
         """32-bit bitfield to represent authorized operations for this group."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     groups: Annotated[
         list[ConsumerGroupDescribeResponse.DescribedGroup], Field("[]DescribedGroup", "0+")
     ] = []

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class ConsumerProtocolAssignment(Message):
+class ConsumerProtocolAssignment(KafkaMessage):
     """Message in versions 0-3.
 
     Assignment part of the Consumer Protocol.
 
     The current implementation assumes that future versions will not break compatibility. When it
-    encounters a newer version, it parses it using the current format. This basically means that new
-    versions cannot remove or reorder any of the existing fields.
+    encounters a newer version, it parses it using the current format. This basically means that
+    new versions cannot remove or reorder any of the existing fields.
 
     Version 2 is to support a new field "GenerationId" in ConsumerProtocolSubscription.
 
@@ -42,17 +42,17 @@ class ConsumerProtocolAssignment(Message):
     """User data."""
 
 
-class ConsumerProtocolSubscription(Message):
+class ConsumerProtocolSubscription(KafkaMessage):
     """Message in versions 0-3.
 
     Subscription part of the Consumer Protocol.
 
     The current implementation assumes that future versions will not break compatibility. When it
-    encounters a newer version, it parses it using the current format. This basically means that new
-    versions cannot remove or reorder any of the existing fields.
+    encounters a newer version, it parses it using the current format. This basically means that
+    new versions cannot remove or reorder any of the existing fields.
 
-    Version 1 added the "OwnedPartitions" field to allow assigner know what partitions each member
-    owned
+    Version 1 added the "OwnedPartitions" field to allow assigner know what partitions each
+    member owned
 
     Version 2 added a new field "GenerationId" to indicate if the member has out-of-date
     ownedPartitions.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Versions
 
 
-class EndTxnMarker(Message):
+class EndTxnMarker(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("EndTxnMarker", "0")

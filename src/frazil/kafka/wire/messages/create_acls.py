@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class CreateAclsRequest(Message):
+class CreateAclsRequest(KafkaMessage):
     """Request in versions 1-3, flexible in 2+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -46,7 +46,7 @@ class CreateAclsRequest(Message):
     """The ACLs that we want to create."""
 
 
-class CreateAclsResponse(Message):
+class CreateAclsResponse(KafkaMessage):
     """Response in versions 1-3, flexible in 2+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -69,8 +69,8 @@ class CreateAclsResponse(Message):
         """The result message, or null if there was no error."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     results: Annotated[
         list[CreateAclsResponse.AclCreationResult], Field("[]AclCreationResult", "0+")
     ] = []

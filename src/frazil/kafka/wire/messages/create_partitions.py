@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class CreatePartitionsRequest(Message):
+class CreatePartitionsRequest(KafkaMessage):
     """Request in versions 0-3, flexible in 2+.
 
     Version 1 is the same as version 0.
@@ -52,7 +52,7 @@ class CreatePartitionsRequest(Message):
     """If true, then validate the request, but don't actually increase the number of partitions."""
 
 
-class CreatePartitionsResponse(Message):
+class CreatePartitionsResponse(KafkaMessage):
     """Response in versions 0-3, flexible in 2+.
 
     Starting in version 1, on quota violation, brokers send out responses before throttling.
@@ -76,8 +76,8 @@ class CreatePartitionsResponse(Message):
         """The result message, or null if there was no error."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     results: Annotated[
         list[CreatePartitionsResponse.CreatePartitionsTopicResult],
         Field("[]CreatePartitionsTopicResult", "0+"),

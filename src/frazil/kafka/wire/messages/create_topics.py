@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Field, KafkaMessage, Struct, Versions
 
 
-class CreateTopicsRequest(Message):
+class CreateTopicsRequest(KafkaMessage):
     """Request in versions 2-7, flexible in 5+.
 
     Versions 0-1 were removed in Apache Kafka 4.0, Version 2 is the new baseline.
@@ -33,7 +33,8 @@ class CreateTopicsRequest(Message):
     VERSIONS = Versions("CreateTopicsRequest", "2-7", flexible="5+", api_key=19)
 
     class CreatableReplicaAssignment(Struct):
-        """The manual partition assignment, or the empty array if we are using automatic assignment."""
+        """The manual partition assignment, or the empty array if we are using automatic
+        assignment."""
 
         partition_index: Annotated[int, Field("int32", "0+")] = 0
         """The partition index."""
@@ -57,14 +58,14 @@ class CreateTopicsRequest(Message):
         """The number of partitions to create in the topic, or -1 if we are either specifying a
         manual partition assignment or using the default partitions."""
         replication_factor: Annotated[int, Field("int16", "0+")] = 0
-        """The number of replicas to create for each partition in the topic, or -1 if we are either
-        specifying a manual partition assignment or using the default replication factor."""
+        """The number of replicas to create for each partition in the topic, or -1 if we are
+        either specifying a manual partition assignment or using the default replication factor."""
         assignments: Annotated[
             list[CreateTopicsRequest.CreatableReplicaAssignment],
             Field("[]CreatableReplicaAssignment", "0+"),
         ] = []
-        """The manual partition assignment, or the empty array if we are using automatic assignment.
-        """
+        """The manual partition assignment, or the empty array if we are using automatic
+        assignment."""
         configs: Annotated[
             list[CreateTopicsRequest.CreatableTopicConfig], Field("[]CreatableTopicConfig", "0+")
         ] = []
@@ -80,7 +81,7 @@ class CreateTopicsRequest(Message):
     """If true, check that the topics can be created as specified, but don't create anything."""
 
 
-class CreateTopicsResponse(Message):
+class CreateTopicsResponse(KafkaMessage):
     """Response in versions 2-7, flexible in 5+.
 
     Versions 0-1 were removed in Apache Kafka 4.0, Version 2 is the new baseline.
@@ -148,8 +149,8 @@ class CreateTopicsResponse(Message):
         """Configuration of the topic."""
 
     throttle_time_ms: Annotated[int, Field("int32", "2+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[CreateTopicsResponse.CreatableTopicResult], Field("[]CreatableTopicResult", "0+")
     ] = []

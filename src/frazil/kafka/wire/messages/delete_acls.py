@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DeleteAclsRequest(Message):
+class DeleteAclsRequest(KafkaMessage):
     """Request in versions 1-3, flexible in 2+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -48,7 +48,7 @@ class DeleteAclsRequest(Message):
     """The filters to use when deleting ACLs."""
 
 
-class DeleteAclsResponse(Message):
+class DeleteAclsResponse(KafkaMessage):
     """Response in versions 1-3, flexible in 2+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -99,8 +99,8 @@ class DeleteAclsResponse(Message):
         """The ACLs which matched this filter."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     filter_results: Annotated[
         list[DeleteAclsResponse.DeleteAclsFilterResult], Field("[]DeleteAclsFilterResult", "0+")
     ] = []

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DeleteGroupsRequest(Message):
+class DeleteGroupsRequest(KafkaMessage):
     """Request in versions 0-2, flexible in 2+.
 
     Version 1 is the same as version 0.
@@ -24,7 +24,7 @@ class DeleteGroupsRequest(Message):
     """The group names to delete."""
 
 
-class DeleteGroupsResponse(Message):
+class DeleteGroupsResponse(KafkaMessage):
     """Response in versions 0-2, flexible in 2+.
 
     Starting in version 1, on quota violation, brokers send out responses before throttling.
@@ -43,8 +43,8 @@ class DeleteGroupsResponse(Message):
         """The deletion error, or 0 if the deletion succeeded."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     results: Annotated[
         list[DeleteGroupsResponse.DeletableGroupResult], Field("[]DeletableGroupResult", "0+")
     ] = []

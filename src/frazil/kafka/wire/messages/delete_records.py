@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DeleteRecordsRequest(Message):
+class DeleteRecordsRequest(KafkaMessage):
     """Request in versions 0-2, flexible in 2+.
 
     Version 1 is the same as version 0.
@@ -47,7 +47,7 @@ class DeleteRecordsRequest(Message):
     """How long to wait for the deletion to complete, in milliseconds."""
 
 
-class DeleteRecordsResponse(Message):
+class DeleteRecordsResponse(KafkaMessage):
     """Response in versions 0-2, flexible in 2+.
 
     Starting in version 1, on quota violation, brokers send out responses before throttling.
@@ -79,8 +79,8 @@ class DeleteRecordsResponse(Message):
         """Each partition that we wanted to delete records from."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[DeleteRecordsResponse.DeleteRecordsTopicResult],
         Field("[]DeleteRecordsTopicResult", "0+"),

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Field, KafkaMessage, Struct, Versions
 
 
-class DeleteTopicsRequest(Message):
+class DeleteTopicsRequest(KafkaMessage):
     """Request in versions 1-6, flexible in 4+.
 
-    Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline. Versions 0, 1, 2, and
-    3 are the same.
+    Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline. Versions 0, 1, 2,
+    and 3 are the same.
 
     Version 4 is the first flexible version.
 
-    Version 5 adds ErrorMessage in the response and may return a THROTTLING_QUOTA_EXCEEDED error in
-    the response if the topics deletion is throttled (KIP-599).
+    Version 5 adds ErrorMessage in the response and may return a THROTTLING_QUOTA_EXCEEDED error
+    in the response if the topics deletion is throttled (KIP-599).
 
     Version 6 reorganizes topics, adds topic IDs and allows topic names to be null.
     """
@@ -44,7 +44,7 @@ class DeleteTopicsRequest(Message):
     """The length of time in milliseconds to wait for the deletions to complete."""
 
 
-class DeleteTopicsResponse(Message):
+class DeleteTopicsResponse(KafkaMessage):
     """Response in versions 1-6, flexible in 4+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -57,8 +57,8 @@ class DeleteTopicsResponse(Message):
 
     Version 4 is the first flexible version.
 
-    Version 5 adds ErrorMessage in the response and may return a THROTTLING_QUOTA_EXCEEDED error in
-    the response if the topics deletion is throttled (KIP-599).
+    Version 5 adds ErrorMessage in the response and may return a THROTTLING_QUOTA_EXCEEDED error
+    in the response if the topics deletion is throttled (KIP-599).
 
     Version 6 adds topic ID to responses. An UNSUPPORTED_VERSION error code will be returned when
     attempting to delete using topic IDs when IBP < 2.8. UNKNOWN_TOPIC_ID error code will be
@@ -82,8 +82,8 @@ class DeleteTopicsResponse(Message):
         """The error message, or null if there was no error."""
 
     throttle_time_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     responses: Annotated[
         list[DeleteTopicsResponse.DeletableTopicResult], Field("[]DeletableTopicResult", "0+")
     ] = []

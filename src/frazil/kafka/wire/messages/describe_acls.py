@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DescribeAclsRequest(Message):
+class DescribeAclsRequest(KafkaMessage):
     """Request in versions 1-3, flexible in 2+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -40,7 +40,7 @@ class DescribeAclsRequest(Message):
     """The permission type to match."""
 
 
-class DescribeAclsResponse(Message):
+class DescribeAclsResponse(KafkaMessage):
     """Response in versions 1-3, flexible in 2+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -83,8 +83,8 @@ class DescribeAclsResponse(Message):
         """The ACLs."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or 0 if there was no error."""
     error_message: Annotated[str | None, Field("string", "0+", nullable="0+")] = ""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DescribeClientQuotasRequest(Message):
+class DescribeClientQuotasRequest(KafkaMessage):
     """Request in versions 0-1, flexible in 1+.
 
     Version 1 enables flexible versions.
@@ -36,7 +36,7 @@ class DescribeClientQuotasRequest(Message):
     """Whether the match is strict, i.e. should exclude entities with unspecified entity types."""
 
 
-class DescribeClientQuotasResponse(Message):
+class DescribeClientQuotasResponse(KafkaMessage):
     """Response in versions 0-1, flexible in 1+.
 
     Version 1 enables flexible versions.
@@ -73,8 +73,8 @@ class DescribeClientQuotasResponse(Message):
         """The quota values for the entity."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or `0` if the quota description succeeded."""
     error_message: Annotated[str | None, Field("string", "0+", nullable="0+")] = ""

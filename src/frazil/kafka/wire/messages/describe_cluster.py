@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DescribeClusterRequest(Message):
+class DescribeClusterRequest(KafkaMessage):
     """Request in versions 0-2, flexible in 0+.
 
     Version 1 adds EndpointType for KIP-919 support.
@@ -28,7 +28,7 @@ class DescribeClusterRequest(Message):
     """Whether to include fenced brokers when listing brokers."""
 
 
-class DescribeClusterResponse(Message):
+class DescribeClusterResponse(KafkaMessage):
     """Response in versions 0-2, flexible in 0+.
 
     Version 1 adds the EndpointType field, and makes MISMATCHED_ENDPOINT_TYPE and
@@ -54,8 +54,8 @@ class DescribeClusterResponse(Message):
         """Whether the broker is fenced"""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The top-level error code, or 0 if there was no error."""
     error_message: Annotated[str | None, Field("string", "0+", nullable="0+")] = None
@@ -65,8 +65,8 @@ class DescribeClusterResponse(Message):
     cluster_id: Annotated[str, Field("string", "0+")] = ""
     """The cluster ID that responding broker belongs to."""
     controller_id: Annotated[int, Field("int32", "0+")] = -1
-    """The ID of the controller. When handled by a controller, returns the current voter leader ID.
-    When handled by a broker, returns a random alive broker ID as a fallback."""
+    """The ID of the controller. When handled by a controller, returns the current voter leader
+    ID. When handled by a broker, returns a random alive broker ID as a fallback."""
     brokers: Annotated[
         list[DescribeClusterResponse.DescribeClusterBroker], Field("[]DescribeClusterBroker", "0+")
     ] = []

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DescribeConfigsRequest(Message):
+class DescribeConfigsRequest(KafkaMessage):
     """Request in versions 1-4, flexible in 4+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -45,7 +45,7 @@ class DescribeConfigsRequest(Message):
     """True if we should include configuration documentation."""
 
 
-class DescribeConfigsResponse(Message):
+class DescribeConfigsResponse(KafkaMessage):
     """Response in versions 1-4, flexible in 4+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -88,8 +88,8 @@ class DescribeConfigsResponse(Message):
         ] = []
         """The synonyms for this configuration key."""
         config_type: Annotated[int, Field("int8", "3+", ignorable=True)] = 0
-        """The configuration data type. Type can be one of the following values - BOOLEAN, STRING,
-        INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD."""
+        """The configuration data type. Type can be one of the following values - BOOLEAN,
+        STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD."""
         documentation: Annotated[
             str | None, Field("string", "3+", nullable="0+", ignorable=True)
         ] = ""
@@ -101,8 +101,8 @@ class DescribeConfigsResponse(Message):
         error_code: Annotated[int, Field("int16", "0+")] = 0
         """The error code, or 0 if we were able to successfully describe the configurations."""
         error_message: Annotated[str | None, Field("string", "0+", nullable="0+")] = ""
-        """The error message, or null if we were able to successfully describe the configurations.
-        """
+        """The error message, or null if we were able to successfully describe the
+        configurations."""
         resource_type: Annotated[int, Field("int8", "0+")] = 0
         """The resource type."""
         resource_name: Annotated[str, Field("string", "0+")] = ""
@@ -114,8 +114,8 @@ class DescribeConfigsResponse(Message):
         """Each listed configuration."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     results: Annotated[
         list[DescribeConfigsResponse.DescribeConfigsResult], Field("[]DescribeConfigsResult", "0+")
     ] = []

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DescribeGroupsRequest(Message):
+class DescribeGroupsRequest(KafkaMessage):
     """Request in versions 0-6, flexible in 5+.
 
     Versions 1 and 2 are the same as version 0.
@@ -32,7 +32,7 @@ class DescribeGroupsRequest(Message):
     """Whether to include authorized operations."""
 
 
-class DescribeGroupsResponse(Message):
+class DescribeGroupsResponse(KafkaMessage):
     """Response in versions 0-6, flexible in 5+.
 
     Version 1 added throttle time.
@@ -41,7 +41,8 @@ class DescribeGroupsResponse(Message):
 
     Starting in version 3, brokers can send authorized operations.
 
-    Starting in version 4, the response will optionally include group.instance.id info for members.
+    Starting in version 4, the response will optionally include group.instance.id info for
+    members.
 
     Version 5 is the first flexible version.
 
@@ -91,8 +92,8 @@ class DescribeGroupsResponse(Message):
         """32-bit bitfield to represent authorized operations for this group."""
 
     throttle_time_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     groups: Annotated[
         list[DescribeGroupsResponse.DescribedGroup], Field("[]DescribedGroup", "0+")
     ] = []

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DescribeProducersRequest(Message):
+class DescribeProducersRequest(KafkaMessage):
     """Request in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("DescribeProducersRequest", "0", flexible="0+", api_key=61)
@@ -29,7 +29,7 @@ class DescribeProducersRequest(Message):
     """The topics to list producers for."""
 
 
-class DescribeProducersResponse(Message):
+class DescribeProducersResponse(KafkaMessage):
     """Response in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("DescribeProducersResponse", "0", flexible="0+", api_key=61)
@@ -75,8 +75,8 @@ class DescribeProducersResponse(Message):
         """Each partition in the response."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[DescribeProducersResponse.TopicResponse], Field("[]TopicResponse", "0+")
     ] = []

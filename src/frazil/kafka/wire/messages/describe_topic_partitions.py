@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Field, KafkaMessage, Struct, Versions
 
 
-class DescribeTopicPartitionsRequest(Message):
+class DescribeTopicPartitionsRequest(KafkaMessage):
     """Request in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("DescribeTopicPartitionsRequest", "0", flexible="0+", api_key=75)
@@ -41,7 +41,7 @@ class DescribeTopicPartitionsRequest(Message):
     """The first topic and partition index to fetch details for."""
 
 
-class DescribeTopicPartitionsResponse(Message):
+class DescribeTopicPartitionsResponse(KafkaMessage):
     """Response in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("DescribeTopicPartitionsResponse", "0", flexible="0+", api_key=75)
@@ -98,8 +98,8 @@ class DescribeTopicPartitionsResponse(Message):
         """The partition index to start with."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic],
         Field("[]DescribeTopicPartitionsResponseTopic", "0+"),

@@ -7,28 +7,28 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DescribeTransactionsRequest(Message):
+class DescribeTransactionsRequest(KafkaMessage):
     """Request in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("DescribeTransactionsRequest", "0", flexible="0+", api_key=65)
 
     transactional_ids: Annotated[list[str], Field("[]string", "0+")] = []
-    """Array of transactionalIds to include in describe results. If empty, then no results will be
-    returned."""
+    """Array of transactionalIds to include in describe results. If empty, then no results will
+    be returned."""
 
 
-class DescribeTransactionsResponse(Message):
+class DescribeTransactionsResponse(KafkaMessage):
     """Response in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("DescribeTransactionsResponse", "0", flexible="0+", api_key=65)
 
     class TopicData(Struct):
-        """The set of partitions included in the current transaction (if active). When a transaction
-        is preparing to commit or abort, this will include only partitions which do not have
-        markers."""
+        """The set of partitions included in the current transaction (if active). When a
+        transaction is preparing to commit or abort, this will include only partitions which do
+        not have markers."""
 
         topic: Annotated[str, Field("string", "0+")] = ""
         """The topic name."""
@@ -55,13 +55,13 @@ class DescribeTransactionsResponse(Message):
         topics: Annotated[
             list[DescribeTransactionsResponse.TopicData], Field("[]TopicData", "0+")
         ] = []
-        """The set of partitions included in the current transaction (if active). When a transaction
-        is preparing to commit or abort, this will include only partitions which do not have
-        markers."""
+        """The set of partitions included in the current transaction (if active). When a
+        transaction is preparing to commit or abort, this will include only partitions which do
+        not have markers."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     transaction_states: Annotated[
         list[DescribeTransactionsResponse.TransactionState], Field("[]TransactionState", "0+")
     ] = []

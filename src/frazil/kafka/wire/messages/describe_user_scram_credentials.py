@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class DescribeUserScramCredentialsRequest(Message):
+class DescribeUserScramCredentialsRequest(KafkaMessage):
     """Request in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("DescribeUserScramCredentialsRequest", "0", flexible="0+", api_key=50)
@@ -28,7 +28,7 @@ class DescribeUserScramCredentialsRequest(Message):
     """The users to describe, or null/empty to describe all users."""
 
 
-class DescribeUserScramCredentialsResponse(Message):
+class DescribeUserScramCredentialsResponse(KafkaMessage):
     """Response in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("DescribeUserScramCredentialsResponse", "0", flexible="0+", api_key=50)
@@ -57,8 +57,8 @@ class DescribeUserScramCredentialsResponse(Message):
         """The mechanism and related information associated with the user's SCRAM credentials."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The message-level error code, 0 except for user authorization or infrastructure issues."""
     error_message: Annotated[str | None, Field("string", "0+", nullable="0+")] = ""

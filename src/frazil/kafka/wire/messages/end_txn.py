@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Versions
 
 
-class EndTxnRequest(Message):
+class EndTxnRequest(KafkaMessage):
     """Request in versions 0-5, flexible in 3+.
 
     Version 1 is the same as version 0.
@@ -36,7 +36,7 @@ class EndTxnRequest(Message):
     """True if the transaction was committed, false if it was aborted."""
 
 
-class EndTxnResponse(Message):
+class EndTxnResponse(KafkaMessage):
     """Response in versions 0-5, flexible in 3+.
 
     Starting in version 1, on quota violation, brokers send out responses before throttling.
@@ -47,15 +47,15 @@ class EndTxnResponse(Message):
 
     Version 4 adds support for new error code TRANSACTION_ABORTABLE (KIP-890).
 
-    Version 5 enables bumping epoch on every transaction (KIP-890 Part 2), so producer ID and epoch
-    are included in the response.
+    Version 5 enables bumping epoch on every transaction (KIP-890 Part 2), so producer ID and
+    epoch are included in the response.
     """
 
     VERSIONS = Versions("EndTxnResponse", "0-5", flexible="3+", api_key=26)
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or 0 if there was no error."""
     producer_id: Annotated[int, Field("int64", "5+", ignorable=True)] = -1

@@ -7,26 +7,27 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import UUID_ZERO, Bytes, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Bytes, Field, KafkaMessage, Struct, Versions
 
 
-class FetchRequest(Message):
+class FetchRequest(KafkaMessage):
     """Request in versions 4-18, flexible in 12+.
 
     Versions 0-3 were removed in Apache Kafka 4.0, Version 4 is the new baseline.
 
     Version 1 is the same as version 0.
 
-    Starting in Version 2, the requester must be able to handle Kafka Log Message format version 1.
+    Starting in Version 2, the requester must be able to handle Kafka Log Message format version
+    1.
 
     Version 3 adds MaxBytes. Starting in version 3, the partition ordering in the request is now
     relevant. Partitions will be processed in the order they appear in the request.
 
-    Version 4 adds IsolationLevel. Starting in version 4, the requestor must be able to handle Kafka
-    log message format version 2.
+    Version 4 adds IsolationLevel. Starting in version 4, the requestor must be able to handle
+    Kafka log message format version 2.
 
-    Version 5 adds LogStartOffset to indicate the earliest available offset of partition data that
-    can be consumed.
+    Version 5 adds LogStartOffset to indicate the earliest available offset of partition data
+    that can be consumed.
 
     Version 6 is the same as version 5.
 
@@ -47,8 +48,8 @@ class FetchRequest(Message):
     Version 14 is the same as version 13 but it also receives a new error called
     OffsetMovedToTieredStorageException(KIP-405)
 
-    Version 15 adds the ReplicaState which includes new field ReplicaEpoch and the ReplicaId. Also,
-    deprecate the old ReplicaId field and set its default value to -1. (KIP-903)
+    Version 15 adds the ReplicaState which includes new field ReplicaEpoch and the ReplicaId.
+    Also, deprecate the old ReplicaId field and set its default value to -1. (KIP-903)
 
     Version 16 is the same as version 15 (KIP-951).
 
@@ -82,8 +83,8 @@ class FetchRequest(Message):
         """The earliest available offset of the follower replica. The field is only used when the
         request is sent by the follower."""
         partition_max_bytes: Annotated[int, Field("int32", "0+")] = 0
-        """The maximum bytes to fetch from this partition. See KIP-74 for cases where this limit may
-        not be honored."""
+        """The maximum bytes to fetch from this partition. See KIP-74 for cases where this limit
+        may not be honored."""
         replica_directory_id: Annotated[
             bytes, Field("uuid", "17+", tagged="17+", tag=0, ignorable=True)
         ] = UUID_ZERO
@@ -137,9 +138,9 @@ class FetchRequest(Message):
     """This setting controls the visibility of transactional records. Using READ_UNCOMMITTED
     (isolation_level = 0) makes all records visible. With READ_COMMITTED (isolation_level = 1),
     non-transactional and COMMITTED transactional records are visible. To be more concrete,
-    READ_COMMITTED returns all data from offsets smaller than the current LSO (last stable offset),
-    and enables the inclusion of the list of aborted transactions in the result, which allows
-    consumers to discard ABORTED transactional records."""
+    READ_COMMITTED returns all data from offsets smaller than the current LSO (last stable
+    offset), and enables the inclusion of the list of aborted transactions in the result, which
+    allows consumers to discard ABORTED transactional records."""
     session_id: Annotated[int, Field("int32", "7+", ignorable=True)] = 0
     """The fetch session ID."""
     session_epoch: Annotated[int, Field("int32", "7+", ignorable=True)] = -1
@@ -154,7 +155,7 @@ class FetchRequest(Message):
     """Rack ID of the consumer making this request."""
 
 
-class FetchResponse(Message):
+class FetchResponse(KafkaMessage):
     """Response in versions 4-18, flexible in 12+.
 
     Versions 0-3 were removed in Apache Kafka 4.0, Version 4 is the new baseline.
@@ -163,8 +164,8 @@ class FetchResponse(Message):
 
     Version 4 adds features for transactional consumption.
 
-    Version 5 adds LogStartOffset to indicate the earliest available offset of partition data that
-    can be consumed.
+    Version 5 adds LogStartOffset to indicate the earliest available offset of partition data
+    that can be consumed.
 
     Starting in version 6, we may return KAFKA_STORAGE_ERROR as an error code.
 
@@ -174,8 +175,8 @@ class FetchResponse(Message):
 
     Version 9 is the same as version 8.
 
-    Version 10 indicates that the response data can use the ZStd compression algorithm, as described
-    in KIP-110.
+    Version 10 indicates that the response data can use the ZStd compression algorithm, as
+    described in KIP-110.
 
     Version 12 adds support for flexible versions, epoch detection through the `TruncationOffset`
     field, and leader discovery through the `CurrentLeader` field
@@ -197,9 +198,9 @@ class FetchResponse(Message):
     VERSIONS = Versions("FetchResponse", "4-18", flexible="12+", api_key=1)
 
     class EpochEndOffset(Struct):
-        """In case divergence is detected based on the `LastFetchedEpoch` and `FetchOffset` in the
-        request, this field indicates the largest epoch and its end offset such that subsequent
-        records are known to diverge."""
+        """In case divergence is detected based on the `LastFetchedEpoch` and `FetchOffset` in
+        the request, this field indicates the largest epoch and its end offset such that
+        subsequent records are known to diverge."""
 
         epoch: Annotated[int, Field("int32", "12+")] = -1
         """The largest epoch."""
@@ -241,17 +242,17 @@ class FetchResponse(Message):
         high_watermark: Annotated[int, Field("int64", "0+")] = 0
         """The current high water mark."""
         last_stable_offset: Annotated[int, Field("int64", "4+", ignorable=True)] = -1
-        """The last stable offset (or LSO) of the partition. This is the last offset such that the
-        state of all transactional records prior to this offset have been decided (ABORTED or
+        """The last stable offset (or LSO) of the partition. This is the last offset such that
+        the state of all transactional records prior to this offset have been decided (ABORTED or
         COMMITTED)."""
         log_start_offset: Annotated[int, Field("int64", "5+", ignorable=True)] = -1
         """The current log start offset."""
         diverging_epoch: Annotated[
             FetchResponse.EpochEndOffset | None, Field("EpochEndOffset", "12+", tagged="12+", tag=0)
         ] = None
-        """In case divergence is detected based on the `LastFetchedEpoch` and `FetchOffset` in the
-        request, this field indicates the largest epoch and its end offset such that subsequent
-        records are known to diverge."""
+        """In case divergence is detected based on the `LastFetchedEpoch` and `FetchOffset` in
+        the request, this field indicates the largest epoch and its end offset such that
+        subsequent records are known to diverge."""
         current_leader: Annotated[
             FetchResponse.LeaderIdAndEpoch | None,
             Field("LeaderIdAndEpoch", "12+", tagged="12+", tag=1),
@@ -298,8 +299,8 @@ class FetchResponse(Message):
         """The rack of the node, or null if it has not been assigned to a rack."""
 
     throttle_time_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "7+", ignorable=True)] = 0
     """The top level response error code."""
     session_id: Annotated[int, Field("int32", "7+")] = 0

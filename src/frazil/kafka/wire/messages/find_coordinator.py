@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class FindCoordinatorRequest(Message):
+class FindCoordinatorRequest(KafkaMessage):
     """Request in versions 0-6, flexible in 3+.
 
     Version 1 adds KeyType.
@@ -23,8 +23,8 @@ class FindCoordinatorRequest(Message):
 
     Version 5 adds support for new error code TRANSACTION_ABORTABLE (KIP-890).
 
-    Version 6 adds support for share groups (KIP-932). For key type SHARE (2), the coordinator key
-    format is "groupId:topicId:partition".
+    Version 6 adds support for share groups (KIP-932). For key type SHARE (2), the coordinator
+    key format is "groupId:topicId:partition".
     """
 
     VERSIONS = Versions("FindCoordinatorRequest", "0-6", flexible="3+", api_key=10)
@@ -37,7 +37,7 @@ class FindCoordinatorRequest(Message):
     """The coordinator keys."""
 
 
-class FindCoordinatorResponse(Message):
+class FindCoordinatorResponse(KafkaMessage):
     """Response in versions 0-6, flexible in 3+.
 
     Version 1 adds throttle time and error messages.
@@ -74,8 +74,8 @@ class FindCoordinatorResponse(Message):
         """The error message, or null if there was no error."""
 
     throttle_time_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0-3")] = 0
     """The error code, or 0 if there was no error."""
     error_message: Annotated[str | None, Field("string", "1-3", nullable="1-3", ignorable=True)] = (

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from msgspec import field
 
-from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Field, KafkaMessage, Struct, Versions
 
 
-class ConsumerGroupCurrentMemberAssignmentKey(Message):
+class ConsumerGroupCurrentMemberAssignmentKey(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("ConsumerGroupCurrentMemberAssignmentKey", "0", api_key=8)
@@ -23,7 +23,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
     """The member id."""
 
 
-class ConsumerGroupCurrentMemberAssignmentValue(Message):
+class ConsumerGroupCurrentMemberAssignmentValue(KafkaMessage):
     """Message in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("ConsumerGroupCurrentMemberAssignmentValue", "0", flexible="0+", api_key=8)
@@ -55,7 +55,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     """The partitions that must be revoked by this member."""
 
 
-class ConsumerGroupMemberMetadataKey(Message):
+class ConsumerGroupMemberMetadataKey(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("ConsumerGroupMemberMetadataKey", "0", api_key=5)
@@ -66,13 +66,14 @@ class ConsumerGroupMemberMetadataKey(Message):
     """The member id."""
 
 
-class ConsumerGroupMemberMetadataValue(Message):
+class ConsumerGroupMemberMetadataValue(KafkaMessage):
     """Message in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("ConsumerGroupMemberMetadataValue", "0", flexible="0+", api_key=5)
 
     class ClassicProtocol(Struct):
-        """The list of protocols that the member supports if the consumer uses the classic protocol."""
+        """The list of protocols that the member supports if the consumer uses the classic
+        protocol."""
 
         name: Annotated[str, Field("string", "0+")] = ""
         """The protocol name."""
@@ -80,17 +81,17 @@ class ConsumerGroupMemberMetadataValue(Message):
         """The protocol metadata."""
 
     class ClassicMemberMetadata(Struct):
-        """The classic member metadata which includes the supported protocols of the consumer if it
-        uses the classic protocol. The metadata is null if the consumer uses the consumer protocol.
-        """
+        """The classic member metadata which includes the supported protocols of the consumer if
+        it uses the classic protocol. The metadata is null if the consumer uses the consumer
+        protocol."""
 
         session_timeout_ms: Annotated[int, Field("int32", "0+")] = 0
         """The session timeout if the consumer uses the classic protocol."""
         supported_protocols: Annotated[
             list[ConsumerGroupMemberMetadataValue.ClassicProtocol], Field("[]ClassicProtocol", "0+")
         ] = []
-        """The list of protocols that the member supports if the consumer uses the classic protocol.
-        """
+        """The list of protocols that the member supports if the consumer uses the classic
+        protocol."""
 
     instance_id: Annotated[str | None, Field("string", "0+", nullable="0+")] = ""
     """The (optional) instance id."""
@@ -112,11 +113,11 @@ class ConsumerGroupMemberMetadataValue(Message):
         ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None,
         Field("ClassicMemberMetadata", "0+", nullable="0+", tagged="0+", tag=0),
     ] = field(default_factory=lambda: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata())
-    """The classic member metadata which includes the supported protocols of the consumer if it uses
-    the classic protocol. The metadata is null if the consumer uses the consumer protocol."""
+    """The classic member metadata which includes the supported protocols of the consumer if it
+    uses the classic protocol. The metadata is null if the consumer uses the consumer protocol."""
 
 
-class ConsumerGroupMetadataKey(Message):
+class ConsumerGroupMetadataKey(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("ConsumerGroupMetadataKey", "0", api_key=3)
@@ -125,7 +126,7 @@ class ConsumerGroupMetadataKey(Message):
     """The group id."""
 
 
-class ConsumerGroupMetadataValue(Message):
+class ConsumerGroupMetadataValue(KafkaMessage):
     """Message in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("ConsumerGroupMetadataValue", "0", flexible="0+", api_key=3)
@@ -136,7 +137,7 @@ class ConsumerGroupMetadataValue(Message):
     """The hash of all topics in the group."""
 
 
-class ConsumerGroupRegularExpressionKey(Message):
+class ConsumerGroupRegularExpressionKey(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("ConsumerGroupRegularExpressionKey", "0", api_key=16)
@@ -147,7 +148,7 @@ class ConsumerGroupRegularExpressionKey(Message):
     """The regular expression."""
 
 
-class ConsumerGroupRegularExpressionValue(Message):
+class ConsumerGroupRegularExpressionValue(KafkaMessage):
     """Message in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("ConsumerGroupRegularExpressionValue", "0", flexible="0+", api_key=16)
@@ -157,7 +158,7 @@ class ConsumerGroupRegularExpressionValue(Message):
     timestamp: Annotated[int, Field("int64", "0+")] = 0
 
 
-class ConsumerGroupTargetAssignmentMemberKey(Message):
+class ConsumerGroupTargetAssignmentMemberKey(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("ConsumerGroupTargetAssignmentMemberKey", "0", api_key=7)
@@ -168,7 +169,7 @@ class ConsumerGroupTargetAssignmentMemberKey(Message):
     """The member id."""
 
 
-class ConsumerGroupTargetAssignmentMemberValue(Message):
+class ConsumerGroupTargetAssignmentMemberValue(KafkaMessage):
     """Message in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("ConsumerGroupTargetAssignmentMemberValue", "0", flexible="0+", api_key=7)
@@ -188,7 +189,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
     """The assigned partitions."""
 
 
-class ConsumerGroupTargetAssignmentMetadataKey(Message):
+class ConsumerGroupTargetAssignmentMetadataKey(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("ConsumerGroupTargetAssignmentMetadataKey", "0", api_key=6)
@@ -197,7 +198,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message):
     """The group id."""
 
 
-class ConsumerGroupTargetAssignmentMetadataValue(Message):
+class ConsumerGroupTargetAssignmentMetadataValue(KafkaMessage):
     """Message in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("ConsumerGroupTargetAssignmentMetadataValue", "0", flexible="0+", api_key=6)
@@ -206,7 +207,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
     """The assignment epoch."""
 
 
-class GroupMetadataKey(Message):
+class GroupMetadataKey(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("GroupMetadataKey", "0", api_key=2)
@@ -215,12 +216,12 @@ class GroupMetadataKey(Message):
     """The group id."""
 
 
-class GroupMetadataValue(Message):
+class GroupMetadataValue(KafkaMessage):
     """Message in versions 0-4, flexible in 4+.
 
-    Version 4 is the first flexible version. KIP-915: bumping the version will no longer make this
-    record backward compatible. We suggest to add/remove only tagged fields to maintain backward
-    compatibility.
+    Version 4 is the first flexible version. KIP-915: bumping the version will no longer make
+    this record backward compatible. We suggest to add/remove only tagged fields to maintain
+    backward compatibility.
     """
 
     VERSIONS = Versions("GroupMetadataValue", "0-4", flexible="4+", api_key=2)
@@ -263,7 +264,7 @@ class GroupMetadataValue(Message):
     """The group members."""
 
 
-class OffsetCommitKey(Message):
+class OffsetCommitKey(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("OffsetCommitKey", "0", api_key=1)
@@ -276,12 +277,12 @@ class OffsetCommitKey(Message):
     """The topic partition index."""
 
 
-class OffsetCommitValue(Message):
+class OffsetCommitValue(KafkaMessage):
     """Message in versions 0-4, flexible in 4+.
 
-    Version 4 is the first flexible version. KIP-915: bumping the version will no longer make this
-    record backward compatible. We suggest to add/remove only tagged fields to maintain backward
-    compatibility.
+    Version 4 is the first flexible version. KIP-915: bumping the version will no longer make
+    this record backward compatible. We suggest to add/remove only tagged fields to maintain
+    backward compatibility.
     """
 
     VERSIONS = Versions("OffsetCommitValue", "0-4", flexible="4+", api_key=1)
@@ -300,7 +301,7 @@ class OffsetCommitValue(Message):
     """The topic id of the committed offset."""
 
 
-RECORDS: dict[int, tuple[type[Message], type[Message]]] = {
+RECORDS: dict[int, tuple[type[KafkaMessage], type[KafkaMessage]]] = {
     1: (OffsetCommitKey, OffsetCommitValue),
     2: (GroupMetadataKey, GroupMetadataValue),
     3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),

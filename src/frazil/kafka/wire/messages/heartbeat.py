@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Versions
 
 
-class HeartbeatRequest(Message):
+class HeartbeatRequest(KafkaMessage):
     """Request in versions 0-4, flexible in 4+.
 
     Version 1 and version 2 are the same as version 0.
 
-    Starting from version 3, we add a new field called groupInstanceId to indicate member identity
-    across restarts.
+    Starting from version 3, we add a new field called groupInstanceId to indicate member
+    identity across restarts.
 
     Version 4 is the first flexible version.
     """
@@ -33,7 +33,7 @@ class HeartbeatRequest(Message):
     """The unique identifier of the consumer instance provided by end user."""
 
 
-class HeartbeatResponse(Message):
+class HeartbeatResponse(KafkaMessage):
     """Response in versions 0-4, flexible in 4+.
 
     Version 1 adds throttle time.
@@ -49,7 +49,7 @@ class HeartbeatResponse(Message):
     VERSIONS = Versions("HeartbeatResponse", "0-4", flexible="4+", api_key=12)
 
     throttle_time_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or 0 if there was no error."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class IncrementalAlterConfigsRequest(Message):
+class IncrementalAlterConfigsRequest(KafkaMessage):
     """Request in versions 0-1, flexible in 1+.
 
     Version 1 is the first flexible version.
@@ -49,7 +49,7 @@ class IncrementalAlterConfigsRequest(Message):
     """True if we should validate the request, but not change the configurations."""
 
 
-class IncrementalAlterConfigsResponse(Message):
+class IncrementalAlterConfigsResponse(KafkaMessage):
     """Response in versions 0-1, flexible in 1+.
 
     Version 1 is the first flexible version.

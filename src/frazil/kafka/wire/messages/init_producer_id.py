@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Versions
 
 
-class InitProducerIdRequest(Message):
+class InitProducerIdRequest(KafkaMessage):
     """Request in versions 0-6, flexible in 2+.
 
     Version 1 is the same as version 0.
@@ -32,21 +32,21 @@ class InitProducerIdRequest(Message):
     transactional_id: Annotated[str | None, Field("string", "0+", nullable="0+")] = ""
     """The transactional id, or null if the producer is not transactional."""
     transaction_timeout_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The time in ms to wait before aborting idle transactions sent by this producer. This is only
-    relevant if a TransactionalId has been defined."""
+    """The time in ms to wait before aborting idle transactions sent by this producer. This is
+    only relevant if a TransactionalId has been defined."""
     producer_id: Annotated[int, Field("int64", "3+")] = -1
     """The producer id. This is used to disambiguate requests if a transactional id is reused
     following its expiration."""
     producer_epoch: Annotated[int, Field("int16", "3+")] = -1
-    """The producer's current epoch. This will be checked against the producer epoch on the broker,
-    and the request will return an error if they do not match."""
+    """The producer's current epoch. This will be checked against the producer epoch on the
+    broker, and the request will return an error if they do not match."""
     enable2_pc: Annotated[bool, Field("bool", "6+")] = False
     """True if the client wants to enable two-phase commit (2PC) protocol for transactions."""
     keep_prepared_txn: Annotated[bool, Field("bool", "6+")] = False
     """True if the client wants to keep the currently ongoing transaction instead of aborting it."""
 
 
-class InitProducerIdResponse(Message):
+class InitProducerIdResponse(KafkaMessage):
     """Response in versions 0-6, flexible in 2+.
 
     Starting in version 1, on quota violation, brokers send out responses before throttling.
@@ -65,8 +65,8 @@ class InitProducerIdResponse(Message):
     VERSIONS = Versions("InitProducerIdResponse", "0-6", flexible="2+", api_key=22)
 
     throttle_time_ms: Annotated[int, Field("int32", "0+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or 0 if there was no error."""
     producer_id: Annotated[int, Field("int64", "0+")] = -1

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class JoinGroupRequest(Message):
+class JoinGroupRequest(KafkaMessage):
     """Request in versions 0-9, flexible in 6+.
 
     Version 1 adds RebalanceTimeoutMs. Version 2 and 3 are the same as version 1.
 
     Starting from version 4, the client needs to issue a second request to join group
 
-    Starting from version 5, we add a new field called groupInstanceId to indicate member identity
-    across restarts. with assigned id.
+    Starting from version 5, we add a new field called groupInstanceId to indicate member
+    identity across restarts. with assigned id.
 
     Version 6 is the first flexible version.
 
@@ -42,8 +42,8 @@ class JoinGroupRequest(Message):
     group_id: Annotated[str, Field("string", "0+")] = ""
     """The group identifier."""
     session_timeout_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The coordinator considers the consumer dead if it receives no heartbeat after this timeout in
-    milliseconds."""
+    """The coordinator considers the consumer dead if it receives no heartbeat after this timeout
+    in milliseconds."""
     rebalance_timeout_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = -1
     """The maximum time in milliseconds that the coordinator will wait for each member to rejoin
     when rebalancing the group."""
@@ -61,7 +61,7 @@ class JoinGroupRequest(Message):
     """The reason why the member (re-)joins the group."""
 
 
-class JoinGroupResponse(Message):
+class JoinGroupResponse(KafkaMessage):
     """Response in versions 0-9, flexible in 6+.
 
     Version 1 is the same as version 0.
@@ -99,8 +99,8 @@ class JoinGroupResponse(Message):
         """The group member metadata."""
 
     throttle_time_ms: Annotated[int, Field("int32", "2+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or 0 if there was no error."""
     generation_id: Annotated[int, Field("int32", "0+")] = -1

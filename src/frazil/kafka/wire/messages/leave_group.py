@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class LeaveGroupRequest(Message):
+class LeaveGroupRequest(KafkaMessage):
     """Request in versions 0-5, flexible in 4+.
 
     Version 1 and 2 are the same as version 0.
@@ -42,7 +42,7 @@ class LeaveGroupRequest(Message):
     """List of leaving member identities."""
 
 
-class LeaveGroupResponse(Message):
+class LeaveGroupResponse(KafkaMessage):
     """Response in versions 0-5, flexible in 4+.
 
     Version 1 adds the throttle time.
@@ -70,8 +70,8 @@ class LeaveGroupResponse(Message):
         """The error code, or 0 if there was no error."""
 
     throttle_time_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or 0 if there was no error."""
     members: Annotated[

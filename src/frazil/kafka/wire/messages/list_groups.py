@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class ListGroupsRequest(Message):
+class ListGroupsRequest(KafkaMessage):
     """Request in versions 0-5, flexible in 3+.
 
     Version 1 and 2 are the same as version 0.
@@ -25,14 +25,14 @@ class ListGroupsRequest(Message):
     VERSIONS = Versions("ListGroupsRequest", "0-5", flexible="3+", api_key=16)
 
     states_filter: Annotated[list[str], Field("[]string", "4+")] = []
-    """The states of the groups we want to list. If empty, all groups are returned with their state.
-    """
+    """The states of the groups we want to list. If empty, all groups are returned with their
+    state."""
     types_filter: Annotated[list[str], Field("[]string", "5+")] = []
-    """The types of the groups we want to list. If empty, all groups are returned with their type.
-    """
+    """The types of the groups we want to list. If empty, all groups are returned with their
+    type."""
 
 
-class ListGroupsResponse(Message):
+class ListGroupsResponse(KafkaMessage):
     """Response in versions 0-5, flexible in 3+.
 
     Version 1 adds the throttle time.
@@ -61,8 +61,8 @@ class ListGroupsResponse(Message):
         """The group type name."""
 
     throttle_time_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or 0 if there was no error."""
     groups: Annotated[list[ListGroupsResponse.ListedGroup], Field("[]ListedGroup", "0+")] = []

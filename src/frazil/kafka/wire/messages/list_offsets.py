@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class ListOffsetsRequest(Message):
+class ListOffsetsRequest(KafkaMessage):
     """Request in versions 1-11, flexible in 6+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -67,19 +67,19 @@ class ListOffsetsRequest(Message):
     """This setting controls the visibility of transactional records. Using READ_UNCOMMITTED
     (isolation_level = 0) makes all records visible. With READ_COMMITTED (isolation_level = 1),
     non-transactional and COMMITTED transactional records are visible. To be more concrete,
-    READ_COMMITTED returns all data from offsets smaller than the current LSO (last stable offset),
-    and enables the inclusion of the list of aborted transactions in the result, which allows
-    consumers to discard ABORTED transactional records."""
+    READ_COMMITTED returns all data from offsets smaller than the current LSO (last stable
+    offset), and enables the inclusion of the list of aborted transactions in the result, which
+    allows consumers to discard ABORTED transactional records."""
     topics: Annotated[
         list[ListOffsetsRequest.ListOffsetsTopic], Field("[]ListOffsetsTopic", "0+")
     ] = []
     """Each topic in the request."""
     timeout_ms: Annotated[int, Field("int32", "10+", ignorable=True)] = 0
-    """The timeout to await a response in milliseconds for requests that require reading from remote
-    storage for topics enabled with tiered storage."""
+    """The timeout to await a response in milliseconds for requests that require reading from
+    remote storage for topics enabled with tiered storage."""
 
 
-class ListOffsetsResponse(Message):
+class ListOffsetsResponse(KafkaMessage):
     """Response in versions 1-11, flexible in 6+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -138,8 +138,8 @@ class ListOffsetsResponse(Message):
         """Each partition in the response."""
 
     throttle_time_ms: Annotated[int, Field("int32", "2+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[ListOffsetsResponse.ListOffsetsTopicResponse],
         Field("[]ListOffsetsTopicResponse", "0+"),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Field, KafkaMessage, Struct, Versions
 
 
-class MetadataRequest(Message):
+class MetadataRequest(KafkaMessage):
     """Request in versions 0-13, flexible in 9+."""
 
     VERSIONS = Versions("MetadataRequest", "0-13", flexible="9+", api_key=3)
@@ -37,7 +37,7 @@ class MetadataRequest(Message):
     """Whether to include topic authorized operations."""
 
 
-class MetadataResponse(Message):
+class MetadataResponse(KafkaMessage):
     """Response in versions 0-13, flexible in 9+.
 
     Version 1 adds fields for the rack of each broker, the controller id, and whether or not the
@@ -49,8 +49,8 @@ class MetadataResponse(Message):
 
     Version 4 is the same as version 3.
 
-    Version 5 adds a per-partition offline_replicas field. This field specifies the list of replicas
-    that are offline.
+    Version 5 adds a per-partition offline_replicas field. This field specifies the list of
+    replicas that are offline.
 
     Starting in version 6, on quota violation, brokers send out responses before throttling.
 
@@ -124,8 +124,8 @@ class MetadataResponse(Message):
         """32-bit bitfield to represent authorized operations for this topic."""
 
     throttle_time_ms: Annotated[int, Field("int32", "3+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     brokers: Annotated[
         list[MetadataResponse.MetadataResponseBroker], Field("[]MetadataResponseBroker", "0+")
     ] = []

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Field, KafkaMessage, Struct, Versions
 
 
-class OffsetCommitRequest(Message):
+class OffsetCommitRequest(KafkaMessage):
     """Request in versions 2-10, flexible in 8+.
 
     Versions 0-1 were removed in Apache Kafka 4.0, Version 2 is the new baseline.
@@ -25,12 +25,13 @@ class OffsetCommitRequest(Message):
 
     Version 6 adds the leader epoch for fencing.
 
-    version 7 adds a new field called groupInstanceId to indicate member identity across restarts.
+    version 7 adds a new field called groupInstanceId to indicate member identity across
+    restarts.
 
     Version 8 is the first flexible version.
 
-    Version 9 is the first version that can be used with the new consumer group protocol (KIP-848).
-    The request is the same as version 8.
+    Version 9 is the first version that can be used with the new consumer group protocol
+    (KIP-848). The request is the same as version 8.
 
     Version 10 adds support for topic ids and removes support for topic names (KIP-848).
     """
@@ -65,8 +66,8 @@ class OffsetCommitRequest(Message):
     group_id: Annotated[str, Field("string", "0+")] = ""
     """The unique group identifier."""
     generation_id_or_member_epoch: Annotated[int, Field("int32", "1+", ignorable=True)] = -1
-    """The generation of the group if using the classic group protocol or the member epoch if using
-    the consumer protocol."""
+    """The generation of the group if using the classic group protocol or the member epoch if
+    using the consumer protocol."""
     member_id: Annotated[str, Field("string", "1+", ignorable=True)] = ""
     """The member ID assigned by the group coordinator."""
     group_instance_id: Annotated[str | None, Field("string", "7+", nullable="7+")] = None
@@ -80,7 +81,7 @@ class OffsetCommitRequest(Message):
     """The topics to commit offsets for."""
 
 
-class OffsetCommitResponse(Message):
+class OffsetCommitResponse(KafkaMessage):
     """Response in versions 2-10, flexible in 8+.
 
     Versions 0-1 were removed in Apache Kafka 4.0, Version 2 is the new baseline.
@@ -98,9 +99,10 @@ class OffsetCommitResponse(Message):
 
     Version 8 is the first flexible version.
 
-    Version 9 is the first version that can be used with the new consumer group protocol (KIP-848).
-    The response is the same as version 8 but can return STALE_MEMBER_EPOCH when the new consumer
-    group protocol is used and GROUP_ID_NOT_FOUND when the group does not exist for both protocols.
+    Version 9 is the first version that can be used with the new consumer group protocol
+    (KIP-848). The response is the same as version 8 but can return STALE_MEMBER_EPOCH when the
+    new consumer group protocol is used and GROUP_ID_NOT_FOUND when the group does not exist for
+    both protocols.
 
     Version 10 adds support for topic ids and removes support for topic names (KIP-848).
     """
@@ -129,8 +131,8 @@ class OffsetCommitResponse(Message):
         """The responses for each partition in the topic."""
 
     throttle_time_ms: Annotated[int, Field("int32", "3+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[OffsetCommitResponse.OffsetCommitResponseTopic],
         Field("[]OffsetCommitResponseTopic", "0+"),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class OffsetDeleteRequest(Message):
+class OffsetDeleteRequest(KafkaMessage):
     """Request in versions 0."""
 
     VERSIONS = Versions("OffsetDeleteRequest", "0", api_key=47)
@@ -41,7 +41,7 @@ class OffsetDeleteRequest(Message):
     """The topics to delete offsets for."""
 
 
-class OffsetDeleteResponse(Message):
+class OffsetDeleteResponse(KafkaMessage):
     """Response in versions 0."""
 
     VERSIONS = Versions("OffsetDeleteResponse", "0", api_key=47)
@@ -68,8 +68,8 @@ class OffsetDeleteResponse(Message):
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The top-level error code, or 0 if there was no error."""
     throttle_time_ms: Annotated[int, Field("int32", "0+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[OffsetDeleteResponse.OffsetDeleteResponseTopic],
         Field("[]OffsetDeleteResponseTopic", "0+"),

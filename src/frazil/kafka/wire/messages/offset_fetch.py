@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Field, KafkaMessage, Struct, Versions
 
 
-class OffsetFetchRequest(Message):
+class OffsetFetchRequest(KafkaMessage):
     """Request in versions 1-10, flexible in 6+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
 
     In version 0, the request read offsets from ZK.
 
-    Starting in version 1, the broker supports fetching offsets from the internal __consumer_offsets
-    topic.
+    Starting in version 1, the broker supports fetching offsets from the internal
+    __consumer_offsets topic.
 
-    Starting in version 2, the request can contain a null topics array to indicate that offsets for
-    all topics should be fetched. It also returns a top level error code for group or coordinator
-    level errors.
+    Starting in version 2, the request can contain a null topics array to indicate that offsets
+    for all topics should be fetched. It also returns a top level error code for group or
+    coordinator level errors.
 
     Version 3, 4, and 5 are the same as version 2.
 
@@ -32,9 +32,9 @@ class OffsetFetchRequest(Message):
 
     Version 8 is adding support for fetching offsets for multiple groups at a time.
 
-    Version 9 is the first version that can be used with the new consumer group protocol (KIP-848).
-    It adds the MemberId and MemberEpoch fields. Those are filled in and validated when the new
-    consumer protocol is used.
+    Version 9 is the first version that can be used with the new consumer group protocol
+    (KIP-848). It adds the MemberId and MemberEpoch fields. Those are filled in and validated
+    when the new consumer protocol is used.
 
     Version 10 adds support for topic ids and removes support for topic names (KIP-848).
     """
@@ -42,7 +42,8 @@ class OffsetFetchRequest(Message):
     VERSIONS = Versions("OffsetFetchRequest", "1-10", flexible="6+", api_key=9)
 
     class OffsetFetchRequestTopic(Struct):
-        """Each topic we would like to fetch offsets for, or null to fetch offsets for all topics."""
+        """Each topic we would like to fetch offsets for, or null to fetch offsets for all
+        topics."""
 
         name: Annotated[str, Field("string", "0-7")] = ""
         """The topic name."""
@@ -50,7 +51,8 @@ class OffsetFetchRequest(Message):
         """The partition indexes we would like to fetch offsets for."""
 
     class OffsetFetchRequestTopics(Struct):
-        """Each topic we would like to fetch offsets for, or null to fetch offsets for all topics."""
+        """Each topic we would like to fetch offsets for, or null to fetch offsets for all
+        topics."""
 
         name: Annotated[str, Field("string", "8-9", ignorable=True)] = ""
         """The topic name."""
@@ -74,8 +76,8 @@ class OffsetFetchRequest(Message):
             list[OffsetFetchRequest.OffsetFetchRequestTopics] | None,
             Field("[]OffsetFetchRequestTopics", "8+", nullable="8+"),
         ] = []
-        """Each topic we would like to fetch offsets for, or null to fetch offsets for all topics.
-        """
+        """Each topic we would like to fetch offsets for, or null to fetch offsets for all
+        topics."""
 
     group_id: Annotated[str, Field("string", "0-7")] = ""
     """The group to fetch offsets for."""
@@ -89,11 +91,11 @@ class OffsetFetchRequest(Message):
     ] = []
     """Each group we would like to fetch offsets for."""
     require_stable: Annotated[bool, Field("bool", "7+")] = False
-    """Whether broker should hold on returning unstable offsets but set a retriable error code for
-    the partitions."""
+    """Whether broker should hold on returning unstable offsets but set a retriable error code
+    for the partitions."""
 
 
-class OffsetFetchResponse(Message):
+class OffsetFetchResponse(KafkaMessage):
     """Response in versions 1-10, flexible in 6+.
 
     Version 0 was removed in Apache Kafka 4.0, Version 1 is the new baseline.
@@ -114,9 +116,9 @@ class OffsetFetchResponse(Message):
 
     Version 8 is adding support for fetching offsets for multiple groups
 
-    Version 9 is the first version that can be used with the new consumer group protocol (KIP-848).
-    The response is the same as version 8 but can return STALE_MEMBER_EPOCH and UNKNOWN_MEMBER_ID
-    errors when the new consumer group protocol is used.
+    Version 9 is the first version that can be used with the new consumer group protocol
+    (KIP-848). The response is the same as version 8 but can return STALE_MEMBER_EPOCH and
+    UNKNOWN_MEMBER_ID errors when the new consumer group protocol is used.
 
     Version 10 adds support for topic ids and removes support for topic names (KIP-848). It can
     return UNKNOWN_TOPIC_ID if topic IDs used and the topic is not found in metadata.
@@ -190,8 +192,8 @@ class OffsetFetchResponse(Message):
         """The group-level error code, or 0 if there was no error."""
 
     throttle_time_ms: Annotated[int, Field("int32", "3+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[OffsetFetchResponse.OffsetFetchResponseTopic],
         Field("[]OffsetFetchResponseTopic", "0-7"),

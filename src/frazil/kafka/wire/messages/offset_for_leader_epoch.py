@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class OffsetForLeaderEpochRequest(Message):
+class OffsetForLeaderEpochRequest(KafkaMessage):
     """Request in versions 2-4, flexible in 4+.
 
     Versions 0-1 were removed in Apache Kafka 4.0, Version 2 is the new baseline.
@@ -19,9 +19,9 @@ class OffsetForLeaderEpochRequest(Message):
 
     Version 2 adds the current leader epoch to support fencing.
 
-    Version 3 adds ReplicaId (the default is -2 which conventionally represents a "debug" consumer
-    which is allowed to see offsets beyond the high watermark). Followers will use this replicaId
-    when using an older version of the protocol.
+    Version 3 adds ReplicaId (the default is -2 which conventionally represents a "debug"
+    consumer which is allowed to see offsets beyond the high watermark). Followers will use this
+    replicaId when using an older version of the protocol.
 
     Version 4 enables flexible versions.
     """
@@ -34,10 +34,10 @@ class OffsetForLeaderEpochRequest(Message):
         partition: Annotated[int, Field("int32", "0+")] = 0
         """The partition index."""
         current_leader_epoch: Annotated[int, Field("int32", "2+", ignorable=True)] = -1
-        """An epoch used to fence consumers/replicas with old metadata. If the epoch provided by the
-        client is larger than the current epoch known to the broker, then the UNKNOWN_LEADER_EPOCH
-        error code will be returned. If the provided epoch is smaller, then the FENCED_LEADER_EPOCH
-        error code will be returned."""
+        """An epoch used to fence consumers/replicas with old metadata. If the epoch provided by
+        the client is larger than the current epoch known to the broker, then the
+        UNKNOWN_LEADER_EPOCH error code will be returned. If the provided epoch is smaller, then
+        the FENCED_LEADER_EPOCH error code will be returned."""
         leader_epoch: Annotated[int, Field("int32", "0+")] = 0
         """The epoch to look up an offset for."""
 
@@ -61,7 +61,7 @@ class OffsetForLeaderEpochRequest(Message):
     """Each topic to get offsets for."""
 
 
-class OffsetForLeaderEpochResponse(Message):
+class OffsetForLeaderEpochResponse(KafkaMessage):
     """Response in versions 2-4, flexible in 4+.
 
     Versions 0-1 were removed in Apache Kafka 4.0, Version 2 is the new baseline.
@@ -100,8 +100,8 @@ class OffsetForLeaderEpochResponse(Message):
         """Each partition in the topic we fetched offsets for."""
 
     throttle_time_ms: Annotated[int, Field("int32", "2+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult],
         Field("[]OffsetForLeaderTopicResult", "0+"),

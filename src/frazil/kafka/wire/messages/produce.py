@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import UUID_ZERO, Bytes, Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Bytes, Field, KafkaMessage, Struct, Versions
 
 
-class ProduceRequest(Message):
+class ProduceRequest(KafkaMessage):
     """Request in versions 3-13, flexible in 9+.
 
     Versions 0-2 were removed in Apache Kafka 4.0, version 3 is the new baseline. Due to a bug in
-    librdkafka, these versions have to be included in the api versions response (see KAFKA-18659),
-    but are rejected otherwise. See `ApiKeys.PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION` for more
-    details.
+    librdkafka, these versions have to be included in the api versions response (see
+    KAFKA-18659), but are rejected otherwise. See
+    `ApiKeys.PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION` for more details.
 
     Version 1 and 2 are the same as version 0.
 
@@ -73,8 +73,8 @@ class ProduceRequest(Message):
     """The transactional ID, or null if the producer is not transactional."""
     acks: Annotated[int, Field("int16", "0+")] = 0
     """The number of acknowledgments the producer requires the leader to have received before
-    considering a request complete. Allowed values: 0 for no acknowledgments, 1 for only the leader
-    and -1 for the full ISR."""
+    considering a request complete. Allowed values: 0 for no acknowledgments, 1 for only the
+    leader and -1 for the full ISR."""
     timeout_ms: Annotated[int, Field("int32", "0+")] = 0
     """The timeout to await a response in milliseconds."""
     topic_data: Annotated[
@@ -83,13 +83,13 @@ class ProduceRequest(Message):
     """Each topic to produce to."""
 
 
-class ProduceResponse(Message):
+class ProduceResponse(KafkaMessage):
     """Response in versions 3-13, flexible in 9+.
 
     Versions 0-2 were removed in Apache Kafka 4.0, version 3 is the new baseline. Due to a bug in
-    librdkafka, these versions have to be included in the api versions response (see KAFKA-18659),
-    but are rejected otherwise. See `ApiKeys.PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION` for more
-    details.
+    librdkafka, these versions have to be included in the api versions response (see
+    KAFKA-18659), but are rejected otherwise. See
+    `ApiKeys.PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION` for more details.
 
     Version 1 added the throttle time.
 
@@ -147,9 +147,9 @@ class ProduceResponse(Message):
         base_offset: Annotated[int, Field("int64", "0+")] = 0
         """The base offset."""
         log_append_time_ms: Annotated[int, Field("int64", "2+", ignorable=True)] = -1
-        """The timestamp returned by broker after appending the messages. If CreateTime is used for
-        the topic, the timestamp will be -1. If LogAppendTime is used for the topic, the timestamp
-        will be the broker local time when the messages are appended."""
+        """The timestamp returned by broker after appending the messages. If CreateTime is used
+        for the topic, the timestamp will be -1. If LogAppendTime is used for the topic, the
+        timestamp will be the broker local time when the messages are appended."""
         log_start_offset: Annotated[int, Field("int64", "5+", ignorable=True)] = -1
         """The log start offset."""
         record_errors: Annotated[
@@ -160,8 +160,8 @@ class ProduceResponse(Message):
         error_message: Annotated[
             str | None, Field("string", "8+", nullable="8+", ignorable=True)
         ] = None
-        """The global error message summarizing the common root cause of the records that caused the
-        batch to be dropped."""
+        """The global error message summarizing the common root cause of the records that caused
+        the batch to be dropped."""
         current_leader: Annotated[
             ProduceResponse.LeaderIdAndEpoch | None,
             Field("LeaderIdAndEpoch", "10+", tagged="10+", tag=0),
@@ -199,8 +199,8 @@ class ProduceResponse(Message):
     ] = []
     """Each produce response."""
     throttle_time_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     node_endpoints: Annotated[
         list[ProduceResponse.NodeEndpoint], Field("[]NodeEndpoint", "10+", tagged="10+", tag=0)
     ] = []

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import UUID_ZERO, Field, Message, Versions
+from frazil.kafka.wire.schema import UUID_ZERO, Field, KafkaMessage, Versions
 
 
-class PushTelemetryRequest(Message):
+class PushTelemetryRequest(KafkaMessage):
     """Request in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("PushTelemetryRequest", "0", flexible="0+", api_key=72)
@@ -27,13 +27,13 @@ class PushTelemetryRequest(Message):
     """Metrics encoded in OpenTelemetry MetricsData v1 protobuf format."""
 
 
-class PushTelemetryResponse(Message):
+class PushTelemetryResponse(KafkaMessage):
     """Response in versions 0, flexible in 0+."""
 
     VERSIONS = Versions("PushTelemetryResponse", "0", flexible="0+", api_key=72)
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or 0 if there was no error."""

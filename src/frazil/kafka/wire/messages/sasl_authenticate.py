@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Versions
 
 
-class SaslAuthenticateRequest(Message):
+class SaslAuthenticateRequest(KafkaMessage):
     """Request in versions 0-2, flexible in 2+.
 
     Version 1 is the same as version 0.
@@ -24,7 +24,7 @@ class SaslAuthenticateRequest(Message):
     """The SASL authentication bytes from the client, as defined by the SASL mechanism."""
 
 
-class SaslAuthenticateResponse(Message):
+class SaslAuthenticateResponse(KafkaMessage):
     """Response in versions 0-2, flexible in 2+.
 
     Version 1 adds the session lifetime.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Versions
 
 
-class SaslHandshakeRequest(Message):
+class SaslHandshakeRequest(KafkaMessage):
     """Request in versions 0-1.
 
     Version 1 supports SASL_AUTHENTICATE. NOTE: Version cannot be easily bumped due to incorrect
@@ -23,7 +23,7 @@ class SaslHandshakeRequest(Message):
     """The SASL mechanism chosen by the client."""
 
 
-class SaslHandshakeResponse(Message):
+class SaslHandshakeResponse(KafkaMessage):
     """Response in versions 0-1.
 
     Version 1 is the same as version 0. NOTE: Version cannot be easily bumped due to incorrect

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class SyncGroupRequest(Message):
+class SyncGroupRequest(KafkaMessage):
     """Request in versions 0-5, flexible in 4+.
 
     Versions 1 and 2 are the same as version 0.
 
-    Starting from version 3, we add a new field called groupInstanceId to indicate member identity
-    across restarts.
+    Starting from version 3, we add a new field called groupInstanceId to indicate member
+    identity across restarts.
 
     Version 4 is the first flexible version.
 
-    Starting from version 5, the client sends the Protocol Type and the Protocol Name to the broker
-    (KIP-559). The broker will reject the request if they are inconsistent with the Type and Name
-    known by the broker.
+    Starting from version 5, the client sends the Protocol Type and the Protocol Name to the
+    broker (KIP-559). The broker will reject the request if they are inconsistent with the Type
+    and Name known by the broker.
     """
 
     VERSIONS = Versions("SyncGroupRequest", "0-5", flexible="4+", api_key=14)
@@ -58,7 +58,7 @@ class SyncGroupRequest(Message):
     """Each assignment."""
 
 
-class SyncGroupResponse(Message):
+class SyncGroupResponse(KafkaMessage):
     """Response in versions 0-5, flexible in 4+.
 
     Version 1 adds throttle time.
@@ -77,8 +77,8 @@ class SyncGroupResponse(Message):
     VERSIONS = Versions("SyncGroupResponse", "0-5", flexible="4+", api_key=14)
 
     throttle_time_ms: Annotated[int, Field("int32", "1+", ignorable=True)] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     error_code: Annotated[int, Field("int16", "0+")] = 0
     """The error code, or 0 if there was no error."""
     protocol_type: Annotated[str | None, Field("string", "5+", nullable="5+", ignorable=True)] = (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class TransactionLogKey(Message):
+class TransactionLogKey(KafkaMessage):
     """Message in versions 0."""
 
     VERSIONS = Versions("TransactionLogKey", "0", api_key=0)
@@ -19,12 +19,12 @@ class TransactionLogKey(Message):
     """The transactional id of the transaction."""
 
 
-class TransactionLogValue(Message):
+class TransactionLogValue(KafkaMessage):
     """Message in versions 0-1, flexible in 1+.
 
-    Version 1 is the first flexible version. KIP-915: bumping the version will no longer make this
-    record backward compatible. We suggest to add/remove only tagged fields to maintain backward
-    compatibility.
+    Version 1 is the first flexible version. KIP-915: bumping the version will no longer make
+    this record backward compatible. We suggest to add/remove only tagged fields to maintain
+    backward compatibility.
     """
 
     VERSIONS = Versions("TransactionLogValue", "0-1", flexible="1+", api_key=0)
@@ -64,7 +64,7 @@ class TransactionLogValue(Message):
     """The transaction version used by the client."""
 
 
-RECORDS: dict[int, tuple[type[Message], type[Message]]] = {
+RECORDS: dict[int, tuple[type[KafkaMessage], type[KafkaMessage]]] = {
     0: (TransactionLogKey, TransactionLogValue),
 }
 """Type of a record: classes of key and value."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Field, Message, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
-class TxnOffsetCommitRequest(Message):
+class TxnOffsetCommitRequest(KafkaMessage):
     """Request in versions 0-5, flexible in 3+.
 
     Version 1 is the same as version 0.
@@ -73,7 +73,7 @@ class TxnOffsetCommitRequest(Message):
     """Each topic that we want to commit offsets for."""
 
 
-class TxnOffsetCommitResponse(Message):
+class TxnOffsetCommitResponse(KafkaMessage):
     """Response in versions 0-5, flexible in 3+.
 
     Starting in version 1, on quota violation, brokers send out responses before throttling.
@@ -109,8 +109,8 @@ class TxnOffsetCommitResponse(Message):
         """The responses for each partition in the topic."""
 
     throttle_time_ms: Annotated[int, Field("int32", "0+")] = 0
-    """The duration in milliseconds for which the request was throttled due to a quota violation, or
-    zero if the request did not violate any quota."""
+    """The duration in milliseconds for which the request was throttled due to a quota violation,
+    or zero if the request did not violate any quota."""
     topics: Annotated[
         list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic],
         Field("[]TxnOffsetCommitResponseTopic", "0+"),
