@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from random import Random
 
@@ -16,7 +17,10 @@ from tests.kafka.wire.definitions import NO_JARS, headers, missing_jars
 from tests.kafka.wire.examples import DEFINITIONS, Examples, class_of, versions_of
 from tests.kafka.wire.java import JavaMessages
 
-pytestmark = pytest.mark.skipif(bool(missing_jars()), reason=NO_JARS)
+pytestmark = [
+    pytest.mark.skipif(bool(missing_jars()), reason=NO_JARS),
+    pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java here"),
+]
 
 EXAMPLES = 3
 """Random messages per version."""
