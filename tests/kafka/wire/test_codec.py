@@ -168,6 +168,7 @@ def test_bytes_that_make_no_sense_are_refused(data: bytes, wanted: str) -> None:
         (uvarint_bytes(ELEMENTS_MAX + 1) + b"\x09\x00" * (ELEMENTS_MAX + 1), "elements"),
         (b"\x7f\x09\x00", "end too early"),
         (b"\xff\xff\xff\xff\xff\x01", "more than 32 bits"),
+        (b"\xff\xff\xff\xff\x1f", "more than 32 bits"),
         (b"\x01\x07\xff\xff\xff\xff\x0f", "length it says|beyond the end"),
     ],
 )
@@ -176,6 +177,25 @@ def test_tagged_fields_that_make_no_sense_are_refused(tags: bytes, wanted: str) 
     data = b"".join(encode(FetchRequest(), 12))[:-1]
     with pytest.raises(Malformed, match=wanted):
         decode(FetchRequest, 12, data + tags)
+
+
+def test_unknown_tagged_fields_are_limited_too() -> None:
+    """Skipping millions of them would keep the port from everything else."""
+    data = b"".join(encode(HeartbeatRequest(), 4))[:-1]
+    tag = b"\x09\x00"
+    decode(HeartbeatRequest, 4, data + uvarint_bytes(ELEMENTS_MAX) + tag * ELEMENTS_MAX)
+    count = ELEMENTS_MAX + 1
+    with pytest.raises(Malformed, match=f"{count} elements"):
+        decode(HeartbeatRequest, 4, data + uvarint_bytes(count) + tag * count)
+
+
+def test_a_compact_text_has_the_maximum_of_an_old_one() -> None:
+    """Otherwise the port would accept names that it cannot send to an older client."""
+    rest = b"".join(encode(HeartbeatRequest(), 4))[1:]
+    longest = decode(HeartbeatRequest, 4, uvarint_bytes(32_768) + b"a" * 32_767 + rest)
+    assert longest.group_id == "a" * 32_767
+    with pytest.raises(Malformed, match="cannot have length 32768"):
+        decode(HeartbeatRequest, 4, uvarint_bytes(32_769) + b"a" * 32_768 + rest)
 
 
 def test_the_request_of_a_client_is_the_request_of_the_server() -> None:

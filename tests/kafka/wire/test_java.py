@@ -23,7 +23,9 @@ pytestmark = [
 ]
 
 EXAMPLES = 3
-"""Random messages per version."""
+"""Random messages per version, at least."""
+PER_MESSAGE = 12
+"""Random messages per message, at least: some have one version."""
 MUTATED = 2_000
 
 
@@ -37,7 +39,7 @@ def test_every_version_has_the_bytes_of_kafka(java: JavaMessages) -> None:
     random = Random(19)
     for definition in DEFINITIONS.values():
         for version in versions_of(definition):
-            for _ in range(EXAMPLES):
+            for _ in range(max(EXAMPLES, PER_MESSAGE // len(versions_of(definition)))):
                 examples = Examples(definition, version, random)
                 tree = examples.tree()
                 theirs = java.encode(definition, version, tree)
