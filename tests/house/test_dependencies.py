@@ -23,6 +23,7 @@ OWNERS: dict[str, set[str] | None] = {
         "results",
         "log",
         "ingest",
+        "kafka",
         "hot",
         "lake",
         "query",

@@ -14,6 +14,7 @@ FOLDERS = {
     "frazil.model": ["protobuf", "arrow"],
     "frazil.log": ["format", "dedup", "produce", "repair", "external"],
     "frazil.ingest": ["otlp", "http", "grpc"],
+    "frazil.kafka": ["wire"],
     "frazil.hot": ["segment"],
     "frazil.lake": [
         *("catalog", "tables", "files", "append", "spark", "maintain", "scan", "read", "pyspark"),
