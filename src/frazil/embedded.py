@@ -38,6 +38,7 @@ from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine
 from frazil.results import CancelToken, Limits, Result, result_of
+from frazil.settings import retention_rules
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +113,7 @@ class Embedded:
                 schemas=arrow.TABLES,
                 clock=clock,
                 lake_watermark=None if view is None else view.held,
+                removed_below=None if view is None else view.removed_below,
                 reserve_bytes=reserve_bytes(config),
             )
             stack.callback(tier.close)
@@ -305,7 +307,13 @@ def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
     with (
         Log.open(disk, config.log, clock=clock, rand=rand, holder=holder) as log,
         Lake.open(
-            log, Path(config.data), config.lake, clock=clock, rand=rand, auto_flush=False
+            log,
+            Path(config.data),
+            config.lake,
+            clock=clock,
+            rand=rand,
+            auto_flush=False,
+            rules=retention_rules(config.retention),
         ) as lake,
     ):
         yield lake
@@ -331,6 +339,7 @@ def open_lake(
             clock=clock,
             rand=rand,
             auto_flush=auto_flush,
+            rules=retention_rules(config.retention),
             on_spark=on_spark,
             reserve=DiskReserve(RealDisk(config.data), reserve_bytes(config)),
         )

@@ -54,7 +54,7 @@ OWNERS: dict[str, set[str] | None] = {
     "pydantic": {"lake"},
     "requests": {"lake"},
     "sqlalchemy": {"lake"},
-    "datafusion": {"query"},
+    "datafusion": {"lake", "query"},
     "pyarrow": None,
 }
 """Module to the rooms that may import it; None means every room."""

@@ -1,12 +1,13 @@
 """settings: the settings of every room, as structs. Light, so that any process can load them.
 
-    log.py     LogConfig, TopicConfig
-    ingest.py  IngestConfig
-    hot.py     HotConfig
-    lake.py    LakeConfig
-    kafka.py   KafkaConfig: the Kafka source of the lake
-    query.py   QueryConfig
-    serve.py   ServeConfig
+    log.py        LogConfig, TopicConfig
+    ingest.py     IngestConfig
+    hot.py        HotConfig
+    lake.py       LakeConfig
+    kafka.py      KafkaConfig: the Kafka source of the lake
+    query.py      QueryConfig
+    serve.py      ServeConfig
+    retention.py  RetentionRule: how long rows are kept
 
 `frazil.config` loads them from flags, environment and file. A process of a node imports only the
 rooms it runs, but checks the settings of all.
@@ -18,6 +19,7 @@ from frazil.settings.kafka import KafkaConfig
 from frazil.settings.lake import LakeConfig
 from frazil.settings.log import LogConfig, TopicConfig
 from frazil.settings.query import QueryConfig
+from frazil.settings.retention import RetentionRule, retention_rules
 from frazil.settings.serve import ServeConfig
 
 __all__ = [
@@ -27,7 +29,9 @@ __all__ = [
     "LakeConfig",
     "LogConfig",
     "QueryConfig",
+    "RetentionRule",
     "ServeConfig",
     "TopicConfig",
     "is_loopback",
+    "retention_rules",
 ]
