@@ -37,6 +37,7 @@ from frazil.lake import (
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine
+from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import CancelToken, Limits, Result, result_of
 from frazil.settings import retention_rules
 
@@ -80,6 +81,7 @@ class Embedded:
         self.lake = lake
         self._followers = followers
         self._clock = clock
+        self._removal: Removal | None = None
         self._closing = ExitStack()
         self._error: BaseException | None = None
 
@@ -127,6 +129,9 @@ class Embedded:
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
             opened = cls(tier, engine, lake, followers, clock, config.query.rows_max)
+            if lake is not None:
+                maintain = log.maintain if isinstance(log, Log) else lambda: None
+                opened._removal = Removal(lake, log, tier, config.data, clock, maintain)
             worker = HotWorker(tier, clock=clock, fatal=lambda error: opened._die(error, fatal))
             worker.start()
             stack.callback(worker.close)
@@ -230,6 +235,33 @@ class Embedded:
     def maintain(self) -> list[Maintained]:
         """Compact files, expire snapshots and delete orphan files. Starts Spark if needed."""
         return self._required_lake().maintain()
+
+    def erase(self, where: str, *, table: str | None = None) -> RemovalReport:
+        """Remove the rows that match, from one table or all, in every place of the data folder.
+        Starts Spark."""
+        return self._required_removal().erase(where, table)
+
+    def preview_erasure(self, where: str, *, table: str | None = None) -> list[RemovalPreview]:
+        """Count the rows that `erase` would remove, by table. Starts Spark."""
+        return self._required_removal().preview_erasure(where, table)
+
+    def apply_retention(self) -> RemovalReport:
+        """Remove all rows that have expired now, in every place of the data folder. Starts
+        Spark."""
+        return self._required_removal().apply_retention()
+
+    def preview_retention(self) -> list[RemovalPreview]:
+        """Count the rows that have expired, by table. Starts Spark."""
+        return self._required_removal().preview_retention()
+
+    def retention_rules(self) -> list[RuleStatus]:
+        """Return the retention rules, and what they will remove when."""
+        return rule_statuses(self._required_lake(), self._clock.wall_ms())
+
+    def _required_removal(self) -> Removal:
+        self._required_lake()
+        assert self._removal is not None
+        return self._removal
 
     def _required_lake(self) -> Lake:
         if self.lake is None:

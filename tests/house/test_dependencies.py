@@ -27,6 +27,7 @@ OWNERS: dict[str, set[str] | None] = {
         "lake",
         "query",
         "backup",
+        "removal",
         "serve",
         "config",
         "client",

@@ -32,6 +32,8 @@ VERBS = (
     "repair",
     "flush",
     "maintain",
+    "retention",
+    "erase",
     "backup",
     "restore",
     "export",

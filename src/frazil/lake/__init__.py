@@ -38,6 +38,13 @@ from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
 from frazil.lake.maintain.compaction import is_small
 from frazil.lake.maintain.maintenance import TARGET_BYTES, Maintained
+from frazil.lake.maintain.row_condition import (
+    RowCondition,
+    cut_ms,
+    cut_step_ms,
+    erasure_condition,
+    retention_condition,
+)
 from frazil.lake.pyspark.shell import open_shell, run_script
 from frazil.lake.pyspark.sql import query_spark, whole
 from frazil.lake.pyspark.user_session import session, user_settings
@@ -82,6 +89,7 @@ __all__ = [
     "OnSpark",
     "PartitionInfo",
     "ReadLimits",
+    "RowCondition",
     "SchemaInfo",
     "Session",
     "SnapshotInfo",
@@ -97,12 +105,16 @@ __all__ = [
     "catalog_path",
     "catalog_properties",
     "check_embedded",
+    "cut_ms",
+    "cut_step_ms",
+    "erasure_condition",
     "is_installed",
     "is_small",
     "jars_folder",
     "open_catalog",
     "open_shell",
     "query_spark",
+    "retention_condition",
     "run_script",
     "session",
     "source_of",

@@ -235,9 +235,12 @@ class Lake:
         from the disk. Starts Spark."""
         return self.submit(lambda: self._after_flush(lambda: self._maintenance.erase(conditions)))
 
-    def submit_count(self, condition: RowCondition) -> Future[int]:
-        """Count rows in the files of all snapshots of a table."""
-        return self.submit(lambda: self._maintenance.count(condition))
+    def submit_count(
+        self, condition: RowCondition, *, is_all: bool = False
+    ) -> Future[tuple[int, int]]:
+        """Count the rows that match, and the files that have some, in the current snapshot of a
+        table; with `is_all`, in all snapshots."""
+        return self.submit(lambda: self._maintenance.count(condition, is_all=is_all))
 
     def _after_flush(self, job: Callable[[], T]) -> T:
         self._flush()

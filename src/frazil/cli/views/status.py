@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from frazil.cli.terminal.colors import BOLD, DIM, GREEN, RED, YELLOW, Colors
@@ -147,6 +148,32 @@ def _lake(lake: Json | None, columns: int, paint: Colors) -> Iterator[str]:
     spark = lake["spark"]
     pid = "" if spark["pid"] is None else f", pid {spark['pid']}"
     yield shortened(f"spark       {safe(spark['state'])}{pid}{_doing(lake['doing'])}", columns)
+    for number, rule in enumerate(lake["retention"]):
+        head = "retention" if number == 0 else ""
+        yield shortened(f"{head:<12}{_retention(rule)}", columns)
+
+
+def _retention(rule: Json) -> str:
+    """Return a rule and what it will remove when."""
+    kept = f"{safe(rule_text(rule['table'], rule['where']))}: {age_text(rule['age_s'])}"
+    if rule["next_ms"] is None:
+        return f"{kept}; no rows"
+    if rule["where"] is None and rule["due_rows"]:
+        return f"{kept}; {count_text(rule['due_rows'])} rows have expired"
+    return f"{kept}; oldest row expires {day_text(rule['next_ms'])}"
+
+
+def rule_text(table: str, where: str | None) -> str:
+    """Return a retention rule as it is written in the settings."""
+    return table if where is None else f"{table} where {where}"
+
+
+def day_text(time_ms: int) -> str:
+    """Return a time to the minute, in UTC."""
+    try:
+        return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):  # rows may have any time
+        return f"{time_ms // 1000} s after 1970"
 
 
 def _doing(doing: Json | None) -> str:

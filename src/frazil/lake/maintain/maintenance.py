@@ -210,11 +210,15 @@ class Maintenance:
         done += self._remove_orphans(name, is_idle=True)
         return done + Maintained(table=name, trouble=self._branches(name))
 
-    def count(self, condition: RowCondition) -> int:
-        """Return how many rows match in the files of all snapshots of a table."""
+    def count(self, condition: RowCondition, *, is_all: bool) -> tuple[int, int]:
+        """Return how many rows match, and how many files have some, in the current snapshot; with
+        `is_all`, in all snapshots."""
         from frazil.lake.maintain.remove_rows import count_rows
 
-        return count_rows(self._load(condition.table), condition, self._do)
+        if condition.table not in self.tables():
+            return 0, 0
+        with self._reporting(condition.table, "counts rows"):
+            return count_rows(self._load(condition.table), condition, self._do, is_all=is_all)
 
     def _branches(self, name: str) -> tuple[str, ...]:
         """Return a sentence for each branch that may have removed rows."""

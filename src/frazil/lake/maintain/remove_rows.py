@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.manifest import DataFileContent, ManifestContent
 
+from frazil.errors import Unavailable
 from frazil.lake.append.appender import data_file_of
 from frazil.lake.append.commit import next_offsets
 from frazil.lake.maintain.clean_files import CleanFiles
@@ -134,15 +135,21 @@ def _commit(
     )
 
 
-def count_rows(table: Table, condition: RowCondition, do: TaskRunner) -> int:
-    """Return how many rows match in the files of all snapshots."""
-    files = {
-        file.part.path: file
-        for snapshot in table.metadata.snapshots
-        for file in list_files(table, snapshot)
-    }
-    counted = read_partial(table, condition, list(files.values()), do, name="", is_count=True)
-    return sum(result.row_count for result in counted)
+def count_rows(
+    table: Table, condition: RowCondition, do: TaskRunner, *, is_all: bool
+) -> tuple[int, int]:
+    """Return how many rows match, and how many files have some, in the current snapshot; with
+    `is_all`, in all snapshots. Raises `Unavailable` if a file cannot be read."""
+    snapshots = table.metadata.snapshots if is_all else [None]
+    files = {file.part.path: file for each in snapshots for file in list_files(table, each)}
+    plan = plan_removal(list(files.values()), condition, CleanFiles())
+    counted = read_partial(table, condition, plan.partial, do, name="", is_count=True)
+    for result in counted:
+        if result.trouble is not None:
+            raise Unavailable(f"rows cannot be counted: {result.trouble}")
+    rows = [file.part.row_count for file in plan.whole]
+    rows += [result.row_count for result in counted if result.row_count]
+    return sum(rows), len(rows)
 
 
 def _first_files(files: Sequence[RemovalFile]) -> list[RemovalFile]:

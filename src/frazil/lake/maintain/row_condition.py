@@ -75,8 +75,13 @@ class RowCondition:
 
 def cut_ms(rule: RetentionRule, now_ms: int) -> int:
     """Return the time before which rows of a rule are removed."""
-    step_ms = DAY_MS if rule.age_ms >= 2 * DAY_MS else HOUR_MS
+    step_ms = cut_step_ms(rule)
     return (now_ms - rule.age_ms) // step_ms * step_ms
+
+
+def cut_step_ms(rule: RetentionRule) -> int:
+    """Return the step in which the cut of a rule advances."""
+    return DAY_MS if rule.age_ms >= 2 * DAY_MS else HOUR_MS
 
 
 def retention_condition(
