@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -15,6 +15,10 @@ class RemovalPreview(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     rows: Annotated[int, doc("Rows that would be removed.")]
     files: Annotated[int, doc("Data files that have some of these rows.")]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as the API has them."""
+        return msgspec.structs.asdict(self)
 
 
 class TableRemoval(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,3 +48,8 @@ class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
         """Whether no such row is left in the data folder."""
         is_clean = not any(table.rows_left for table in self.tables)
         return is_clean and not (self.log_copies or self.hot_copies or self.left)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as the API has them."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return fields

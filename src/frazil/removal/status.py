@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -28,6 +28,10 @@ class RuleStatus(msgspec.Struct, frozen=True, kw_only=True):
     next_ms: Annotated[
         int | None, doc("When the next rows expire; null if the table is empty, past if due.")
     ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as the API has them."""
+        return msgspec.structs.asdict(self)
 
 
 def rule_statuses(lake: Lake, now_ms: int) -> list[RuleStatus]:

@@ -8,8 +8,6 @@ import argparse
 import json
 import sys
 
-import msgspec
-
 from frazil.cli.connection import add_where, opened
 from frazil.cli.options import add_json
 from frazil.cli.terminal.wait import run_with_progress
@@ -45,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
                 is_quiet=options.json,
             )
             if options.dry_run and options.json:
-                print(json.dumps({"tables": msgspec.to_builtins(previews)}))
+                print(json.dumps({"tables": [each.to_dict() for each in previews]}))
                 return 0
             print_previews(previews)
             if options.dry_run or not _is_confirmed(sum(each.rows for each in previews)):
@@ -54,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
             "erase", lambda: node.erase(where, table=table), None, is_quiet=options.json
         )
     if options.json:
-        print(json.dumps(msgspec.to_builtins(report)))
+        print(json.dumps(report.to_dict()))
     else:
         print_report(report)
         print(UNREACHED)

@@ -7,8 +7,6 @@ from __future__ import annotations
 import argparse
 import json
 
-import msgspec
-
 from frazil.cli.connection import add_where, opened
 from frazil.cli.options import add_json
 from frazil.cli.terminal.wait import run_with_progress
@@ -33,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
                 "retention", node.apply_retention, None, is_quiet=options.json
             )
             if options.json:
-                print(json.dumps(msgspec.to_builtins(report)))
+                print(json.dumps(report.to_dict()))
             else:
                 print_report(report)
             return 0 if report.is_complete else INCOMPLETE
@@ -42,13 +40,13 @@ def run(options: argparse.Namespace) -> int:
                 "retention", node.preview_retention, None, is_quiet=options.json
             )
             if options.json:
-                print(json.dumps({"tables": msgspec.to_builtins(previews)}))
+                print(json.dumps({"tables": [each.to_dict() for each in previews]}))
             else:
                 print_previews(previews)
             return 0
         rules = node.retention_rules()
     if options.json:
-        print(json.dumps({"rules": msgspec.to_builtins(rules)}))
+        print(json.dumps({"rules": [rule.to_dict() for rule in rules]}))
     elif rules:
         print_rules(rules)
     else:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from frazil.cli.terminal.table import headings_of, print_table
-from frazil.cli.terminal.units import age_text
-from frazil.cli.views.status import day_text, rule_text
+from frazil.cli.views.status import day_text, kept_text, rule_text
 
 if TYPE_CHECKING:
     from frazil.removal import RemovalPreview, RemovalReport, RuleStatus
@@ -19,7 +18,7 @@ def print_rules(rules: Sequence[RuleStatus]) -> None:
     rows = [
         (
             rule_text(rule.table, rule.where),
-            age_text(rule.age_s),
+            kept_text(rule.age_s),
             _time(rule.cut_ms),
             _time(rule.oldest_ms),
             f"{rule.due_rows:,}" if rule.where is None else "-",

@@ -129,7 +129,8 @@ def _lake(lake: Json | None, columns: int, paint: Colors) -> Iterator[str]:
         yield paint("lake        off or not installed", DIM)
         return
     commit = lake["last_commit"]
-    text = "no commit yet"
+    has_rows = any(table["snapshot_id"] is not None for table in lake["tables"])
+    text = "no recent commit" if has_rows else "no commit yet"
     if commit is not None:
         text = (
             f"last commit {age_text(commit['age_s'])} ago: {safe(commit['table'])}, "
@@ -155,7 +156,7 @@ def _lake(lake: Json | None, columns: int, paint: Colors) -> Iterator[str]:
 
 def _retention(rule: Json) -> str:
     """Return a rule and what it will remove when."""
-    kept = f"{safe(rule_text(rule['table'], rule['where']))}: {age_text(rule['age_s'])}"
+    kept = f"{safe(rule_text(rule['table'], rule['where']))}: {kept_text(rule['age_s'])}"
     if rule["next_ms"] is None:
         return f"{kept}; no rows"
     if rule["where"] is None and rule["due_rows"]:
@@ -166,6 +167,12 @@ def _retention(rule: Json) -> str:
 def rule_text(table: str, where: str | None) -> str:
     """Return a retention rule as it is written in the settings."""
     return table if where is None else f"{table} where {where}"
+
+
+def kept_text(seconds: int) -> str:
+    """Return the age of a rule: `30d`, `36h`."""
+    hours = seconds // 3600
+    return f"{hours // 24}d" if hours % 24 == 0 else f"{hours}h"
 
 
 def day_text(time_ms: int) -> str:

@@ -128,6 +128,11 @@ export interface DurationsAnswer {
   dots: TraceDot[];
 }
 
+export interface EraseRequest {
+  where: string;
+  table?: string | null;
+}
+
 export interface ErrorAnswer {
   error: ErrorReason;
 }
@@ -304,6 +309,7 @@ export interface LakeStatus {
   last_commit: CommitStatus | null;
   commits: CommitStatus[];
   tables: TableStatus[];
+  retention: RuleStatus[];
   trouble: string | null;
   given_up: string | null;
 }
@@ -409,6 +415,9 @@ export interface Maintained {
   bytes_joined?: number;
   bytes_made?: number;
   manifests_joined?: number;
+  rows_removed?: number;
+  files_dropped?: number;
+  files_rewritten?: number;
   tags_made?: string[];
   tags_dropped?: string[];
   snapshots_expired?: number;
@@ -520,6 +529,10 @@ export interface PartitionStatus {
   log_segments: number;
 }
 
+export interface Previews {
+  tables: RemovalPreview[];
+}
+
 export interface ProcessStatus {
   process: string;
   pid: number;
@@ -550,6 +563,34 @@ export interface Reach {
   lake_watermark: number;
   durable_watermark: number;
   lag_bytes: number;
+}
+
+export interface RemovalPreview {
+  table: string;
+  rows: number;
+  files: number;
+}
+
+export interface RemovalReport {
+  tables: TableRemoval[];
+  skipped: string[];
+  log_copies: number;
+  hot_copies: number;
+  left: string[];
+}
+
+export interface RetentionAnswer {
+  rules: RuleStatus[];
+}
+
+export interface RuleStatus {
+  table: string;
+  where: string | null;
+  age_s: number;
+  cut_ms: number;
+  oldest_ms: number | null;
+  due_rows: number;
+  next_ms: number | null;
 }
 
 export interface Series {
@@ -674,6 +715,17 @@ export interface SubscriberStatus {
   topic: string;
   lag_offsets: number;
   in_flight_batches: number;
+}
+
+export interface TableRemoval {
+  table: string;
+  rows: number;
+  files_dropped: number;
+  files_rewritten: number;
+  snapshots_expired: number;
+  tags_dropped: string[];
+  files_deleted: number;
+  rows_left: number;
 }
 
 export interface TableScan {
