@@ -36,8 +36,7 @@ from frazil.lake.catalog.catalog import catalog_path, catalog_properties, open_c
 from frazil.lake.lake import Lake
 from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
-from frazil.lake.maintain.compaction import is_small
-from frazil.lake.maintain.maintenance import TARGET_BYTES, Maintained
+from frazil.lake.maintain.maintenance import Maintained
 from frazil.lake.maintain.row_condition import (
     RowCondition,
     cut_ms,
@@ -65,7 +64,7 @@ from frazil.lake.scan.view import LakeView
 from frazil.lake.spark.jars import default_folder as jars_folder
 from frazil.lake.spark.jars import is_installed, warm, wrong_jars
 from frazil.lake.spark.session import OnSpark, Session
-from frazil.lake.tables.properties import TOPIC_PREFIX
+from frazil.lake.tables.properties import TARGET_BYTES, TOPIC_PREFIX, is_small
 
 __all__ = [
     "CATALOG_PATH",

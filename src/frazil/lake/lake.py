@@ -96,8 +96,7 @@ class Lake:
         has_queries: bool = True,
         reserve: DiskReserve | None = None,
     ) -> None:
-        """Raises `Unavailable` if a required package is missing, and `InvalidSetting` if the
-        condition of a retention rule does not fit its table.
+        """Raises `Unavailable` if a package is missing, `InvalidSetting` if a rule does not fit.
 
         auto_flush: run rounds when due; otherwise only on request.
         on_commit, on_spark: called on the lake's thread after each commit and each start of Spark.
@@ -117,8 +116,7 @@ class Lake:
         self.rules = rules
         self.data_folder = data_folder
         self._source = source
-        self._discarded: dict[TopicPartition, int] = {}
-        """What the log was told to drop."""
+        self._discarded: dict[TopicPartition, int] = {}  # what the log was told to drop
         self._clock = clock
         self._rand = rand
         self._auto_flush = auto_flush
@@ -226,20 +224,17 @@ class Lake:
         return self.submit(self._maintenance.all)
 
     def submit_retention(self) -> Future[list[Maintained]]:
-        """Commit all that is durable now, then remove all expired rows at once, also from older
-        snapshots and from the disk. Starts Spark."""
+        """Flush, then remove all expired rows, also from older snapshots and from the disk."""
         return self.submit(lambda: self._after_flush(self._maintenance.apply_retention))
 
     def submit_erasure(self, conditions: Sequence[RowCondition]) -> Future[list[Maintained]]:
-        """Commit all that is durable now, then remove these rows, also from older snapshots and
-        from the disk. Starts Spark."""
+        """Flush, then remove these rows, also from older snapshots and from the disk."""
         return self.submit(lambda: self._after_flush(lambda: self._maintenance.erase(conditions)))
 
     def submit_count(
         self, condition: RowCondition, *, is_all: bool = False
     ) -> Future[tuple[int, int]]:
-        """Count the rows that match, and the files that have some, in the current snapshot of a
-        table; with `is_all`, in all snapshots."""
+        """Count rows that match, and files that have some; with `is_all`, in all snapshots."""
         return self.submit(lambda: self._maintenance.count(condition, is_all=is_all))
 
     def _after_flush(self, job: Callable[[], T]) -> T:
@@ -382,8 +377,7 @@ class Lake:
             self._retry_s, self.trouble = RETRY_S, None
 
     def _maintain_step(self) -> None:
-        """Run the next step of maintenance, if due. Does not start Spark, unless rows have expired:
-        if nothing was appended, the rest can wait."""
+        """Run the next step of maintenance, if due. Only expired rows are worth starting Spark."""
         has_spark = self.session.pid is not None
         if not self.config.maintain_enabled or not (has_spark or self.rules):
             return
@@ -424,8 +418,7 @@ class Lake:
             self._view_error = None
 
     def _discard_copies(self) -> None:
-        """Let the log drop the records of removed rows. The tables say up to which offset, so a
-        crash in between does not matter; nothing reads these offsets any more."""
+        """Let the log drop the records of removed rows, which nothing reads any more."""
         view = self.view.latest
         for table in () if view is None else view.tables.values():
             for partition, end in table.removed.items():

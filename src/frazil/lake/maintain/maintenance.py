@@ -24,6 +24,7 @@ from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.maintain.clean_files import CleanFiles
 from frazil.lake.maintain.compaction import CompactionGroup, groups_of
 from frazil.lake.maintain.row_condition import RowCondition, retention_condition
+from frazil.lake.tables.properties import TARGET_BYTES
 from frazil.metrics import Counter
 from frazil.model import Clock, MiB, Rand, SteadyTime, doc
 from frazil.settings import LakeConfig, RetentionRule
@@ -42,7 +43,6 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 STEP_BYTES_MAX = 128 * MiB
 """Bytes merged per step: some seconds on a small machine. A single group may be larger."""
-TARGET_BYTES = 128 * MiB
 TARGET = "write.target-file-size-bytes"
 ATTEMPTS_MAX = 5
 """Attempts to merge files of a table that others keep changing."""

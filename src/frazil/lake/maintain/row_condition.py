@@ -155,7 +155,7 @@ def matching(rows: pa.RecordBatch, sql: str) -> pa.BooleanArray:
     frame = _context().from_arrow(pa.Table.from_batches([rows]))
     try:
         result = frame.select(frame.parse_sql_expr(sql).alias(HIT)).to_arrow_table()
-    except Exception as error:  # noqa: BLE001 # DataFusion raises no other class
+    except Exception as error:  # noqa: BLE001 # top of loop: DataFusion has no class
         raise Malformed(_reason(error)) from None
     hits = result.column(HIT).combine_chunks()
     if isinstance(hits, pa.ChunkedArray):
