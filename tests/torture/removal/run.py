@@ -16,7 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+
 import frazil
+from frazil.client import Client
 from frazil.errors import FrazilError
 from tests.clients.node import Node
 from tests.torture.removal.judge import (
@@ -134,10 +137,10 @@ class RemovalRun:
         judge_sums(verdict, "SQL", sums_by_sql(client.ask), wanted)
         client.flush()
 
-        def spark(text: str) -> object:
+        def spark(text: str) -> pa.Table:
             return client.sql(text, engine="spark").arrow()
 
-        judge_sums(verdict, "Spark", sums_by_spark(spark), wanted)  # type: ignore[arg-type]
+        judge_sums(verdict, "Spark", sums_by_spark(spark), wanted)
         folder = self.node.folder
         found, files = sums_by_pyiceberg(folder)
         judge_sums(verdict, "PyIceberg", found, wanted)
@@ -149,7 +152,7 @@ class RemovalRun:
         self.node.stop()
         judge_bytes(verdict, folder, markers)
 
-    def _client(self) -> frazil.Client:
+    def _client(self) -> Client:
         return frazil.connect(self.node.url)
 
 
