@@ -26,7 +26,9 @@ from frazil.results import (
     ErrorAnswer,
     ErrorReason,
     Limits,
+    Parameters,
     Result,
+    bind_parameters,
     result_of_run,
 )
 
@@ -61,10 +63,18 @@ class Client:
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def sql(
-        self, text: str, *, limits: Limits | None = None, engine: Literal["spark"] | None = None
+        self,
+        text: str,
+        parameters: Parameters | None = None,
+        *,
+        limits: Limits | None = None,
+        engine: Literal["spark"] | None = None,
     ) -> Result:
-        """Run one query on the node; rows are streamed while they are read."""
+        """Run one query on the node; rows are streamed while they are read. `parameters` are the
+        values of `$1`, `$2` (a list) or of `$name` (a dict)."""
         limits = limits or Limits()
+        if parameters is not None:
+            text = bind_parameters(text, parameters, engine)
         body = {
             "sql": text,
             "format": "arrow",

@@ -38,7 +38,7 @@ from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
-from frazil.results import CancelToken, Limits, Result, result_of
+from frazil.results import CancelToken, Limits, Parameters, Result, bind_parameters, result_of
 from frazil.settings import retention_rules
 
 logger = logging.getLogger(__name__)
@@ -164,17 +164,21 @@ class Embedded:
     def sql(
         self,
         text: str,
+        parameters: Parameters | None = None,
         *,
         limits: Limits | None = None,
         engine: Literal["spark"] | None = None,
         cancel_token: CancelToken | None = None,
     ) -> Result:
         """Run one query over the current rows; results are computed while they are read.
+        `parameters` are the values of `$1`, `$2` (a list) or of `$name` (a dict).
 
         `engine="spark"` runs it on Spark, in its dialect, for queries too large for this process.
         Spark is started if needed, and all rows are there on return. A `cancel_token` cancels the
         query, also before this returns.
         """
+        if parameters is not None:
+            text = bind_parameters(text, parameters, engine)
         if engine == "spark":
             return self._query_spark(text, limits or Limits(), cancel_token or CancelToken())
         if self._error is not None:

@@ -40,6 +40,7 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_reflection": {"ingest"},
     "httptools": {"httpd"},
     "isal": {"ingest"},
+    "re2": {"ingest"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "ingest", "hot", "lake", "query"},
@@ -61,6 +62,7 @@ OWNERS: dict[str, set[str] | None] = {
 """Module to the rooms that may import it; None means every room."""
 
 MODULES = {
+    "google_re2": "re2",
     "googleapis_common_protos": "google",
     "grpcio": "grpc",
     "grpcio_health_checking": "grpc_health",

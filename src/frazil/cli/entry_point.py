@@ -27,6 +27,7 @@ VERBS = (
     "sql",
     "tail",
     "trace",
+    "services",
     "topics",
     "subscribers",
     "repair",

@@ -14,6 +14,7 @@ from frazil.settings import (
     LakeConfig,
     LogConfig,
     QueryConfig,
+    RedactRule,
     ServeConfig,
     retention_rules,
 )
@@ -36,6 +37,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "Rows without a rule are kept for ever."
         ),
     ] = msgspec.field(default_factory=dict)
+    redact: Annotated[
+        tuple[RedactRule, ...],
+        doc("Rules that hash, mask or drop values before they are stored. See docs/limits.md."),
+    ] = ()
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     ingest: IngestConfig = msgspec.field(default_factory=IngestConfig)
     hot: HotConfig = msgspec.field(default_factory=HotConfig)

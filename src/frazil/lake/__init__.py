@@ -32,7 +32,12 @@ from frazil.lake.append.appender import Appended, Appender, Covered
 from frazil.lake.append.kafka_source import KafkaSource
 from frazil.lake.append.log_source import bytes_behind, source_of
 from frazil.lake.append.progress import LakeActivity
-from frazil.lake.catalog.catalog import catalog_path, catalog_properties, open_catalog
+from frazil.lake.catalog.catalog import (
+    catalog_path,
+    catalog_properties,
+    open_catalog,
+    probe_warehouse,
+)
 from frazil.lake.lake import Lake
 from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
@@ -112,6 +117,7 @@ __all__ = [
     "jars_folder",
     "open_catalog",
     "open_shell",
+    "probe_warehouse",
     "query_spark",
     "retention_condition",
     "run_script",

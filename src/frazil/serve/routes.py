@@ -10,7 +10,16 @@ import msgspec
 
 from frazil.httpd import Response
 from frazil.model import doc
-from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
+from frazil.query import (
+    Around,
+    Comparison,
+    FacetsAnswer,
+    Hints,
+    Outline,
+    Pages,
+    PatternsAnswer,
+    SeriesAnswer,
+)
 from frazil.removal import RemovalReport
 from frazil.serve.api import (
     dashboards,
@@ -109,11 +118,13 @@ _SQL = (
     _post("/api/v1/sql", SqlAnswer, sql, types=tuple(FORMATS), **_CONFLICT),
     _get("/api/v1/tail", None, tail.tail, types=("text/event-stream",)),
     _get("/api/v1/query", search.QueryAnswer, search.query),
+    _get("/api/v1/query/hints", Hints, search.hints),
     _get("/api/v1/fields", search.FieldsAnswer, search.fields),
 )
 _LOGS = (
     _get("/api/v1/logs", logs.LogsAnswer, logs.find),
     _get("/api/v1/logs/histogram", logs.HistogramAnswer, logs.bars),
+    _get("/api/v1/logs/patterns", PatternsAnswer, logs.patterns),
     _get("/api/v1/logs/facets", FacetsAnswer, logs.values),
     _get("/api/v1/logs/pages", Pages, logs.pages),
     _get("/api/v1/logs/around", Around, logs.around, **_MISSING),
@@ -122,6 +133,7 @@ _TRACES = (
     _get("/api/v1/traces", traces.TracesAnswer, traces.find),
     _get("/api/v1/traces/facets", FacetsAnswer, traces.values),
     _get("/api/v1/traces/durations", traces.DurationsAnswer, traces.durations),
+    _get("/api/v1/traces/lookup", traces.TracesAnswer, traces.lookup),
     _get("/api/v1/traces/{trace_id}", trace.TraceAnswer, trace.one, **_MISSING),
     _get("/api/v1/traces/{trace_id}/outline", Outline, trace.columns, **_MISSING),
     _get("/api/v1/traces/{trace_id}/spans/{span_id}", trace.SpanAnswer, trace.one_span, **_MISSING),
@@ -131,6 +143,8 @@ _TRACES = (
     _get("/api/v1/operations", services.OperationsAnswer, services.operations),
     _get("/api/v1/failures", services.FailuresAnswer, services.failed),
     _get("/api/v1/dependencies", services.DependenciesAnswer, services.calls),
+    _get("/api/v1/deployments", services.DeploymentsAnswer, services.deploys),
+    _get("/api/v1/compare", Comparison, services.comparison),
     _get("/api/v1/volumes", services.VolumesAnswer, services.amounts),
 )
 _METRICS = (

@@ -2,6 +2,8 @@
 
     log.py        LogConfig, TopicConfig
     ingest.py     IngestConfig
+    limits.py     LimitsConfig: limits on the records of a request
+    redact.py     RedactRule: what to remove from requests
     hot.py        HotConfig
     lake.py       LakeConfig
     kafka.py      KafkaConfig: the Kafka source of the lake
@@ -17,8 +19,10 @@ from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
 from frazil.settings.kafka import KafkaConfig
 from frazil.settings.lake import LakeConfig
+from frazil.settings.limits import LimitsConfig
 from frazil.settings.log import LogConfig, TopicConfig
 from frazil.settings.query import QueryConfig
+from frazil.settings.redact import RedactRule
 from frazil.settings.retention import RetentionRule, retention_rules
 from frazil.settings.serve import ServeConfig
 
@@ -27,8 +31,10 @@ __all__ = [
     "IngestConfig",
     "KafkaConfig",
     "LakeConfig",
+    "LimitsConfig",
     "LogConfig",
     "QueryConfig",
+    "RedactRule",
     "RetentionRule",
     "ServeConfig",
     "TopicConfig",

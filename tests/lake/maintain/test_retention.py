@@ -38,7 +38,7 @@ Row = tuple[int, str, str]
 """Age in days, service, body."""
 
 
-def no_tasks(_: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+def no_tasks(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     assert not items, "read a file"
     return []
 

@@ -7,6 +7,7 @@ status.py       show node status
 sql.py          query with SQL
 tail.py         print records as they arrive
 trace.py        show a trace, or list the newest
+services.py     show request rate, error rate and latency of services
 topics.py       list topics and partitions of the log
 subscribers.py  list the subscribers of the log
 repair.py       find and set aside damaged parts of the log

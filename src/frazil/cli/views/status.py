@@ -27,6 +27,7 @@ def screen(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]
     yield from _title(status, url, columns, paint)
     yield ""
     yield from table_lines(HEADINGS, list(_signals(status)), columns, paint)
+    yield from _changed(status["ingest"], columns, paint)
     yield from _sizes(status, columns, paint)
     yield from _lake(status["lake"], columns, paint)
     yield from _subscribers(status["subscribers"], columns, paint)
@@ -79,6 +80,22 @@ def _signals(status: Json) -> Iterator[Row]:
             count_text(in_lake["rows"]) if in_lake is not None else "-",
             count_text(signal["refused_requests"]),
         )
+
+
+def _changed(ingest: Json, columns: int, paint: Colors) -> Iterator[str]:
+    """Yield what was changed or rejected in accepted requests, if anything was."""
+    for name, counts in (
+        ("rejected", ingest["rejections"]),
+        ("truncated", ingest["truncations"]),
+        ("redacted", ingest["redactions"]),
+    ):
+        if counts:
+            text = ", ".join(f"{count_text(n)} by {safe(why)}" for why, n in counts.items())
+            yield shortened(f"{name:<11} {text}", columns)
+    if ingest["full_services"]:
+        names = ", ".join(map(safe, ingest["full_services"]))
+        line = f"series      new metric series are rejected of {names}"
+        yield paint(shortened(line, columns), YELLOW)
 
 
 def _lag(parts: Sequence[Json], name: str, size: str | None = None) -> str:

@@ -5,7 +5,7 @@ search.py       search queries as SQL, and field names
 logs.py         log records, histogram, facets, pages
 traces.py       lists of traces
 trace.py        one trace, its spans, search in it
-services.py     services, operations, failures, dependencies, volumes
+services.py     services, operations, failures, dependencies, deployments, volumes
 metrics.py      metrics over time, labels, exemplars
 tail.py         live tail
 dashboards.py   dashboards of the web page

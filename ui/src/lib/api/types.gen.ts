@@ -14,6 +14,13 @@ export interface Around {
   after: LogRow[];
 }
 
+export interface AttributeChange {
+  name: string;
+  value: string;
+  baseline_share: number;
+  current_share: number;
+}
+
 export interface Bar {
   time: string;
   severity: string;
@@ -44,6 +51,15 @@ export interface CommitStatus {
   added_rows: number | null;
   committed_ms: number;
   age_s: number;
+}
+
+export interface Comparison {
+  baseline: SideSummary;
+  current: SideSummary;
+  operations: OperationChange[];
+  attributes: AttributeChange[];
+  new_patterns: PatternChange[];
+  gone_patterns: PatternChange[];
 }
 
 export interface Covered {
@@ -109,6 +125,17 @@ export interface Dependency {
   error_count: number;
   p95_nano: number;
   p99_nano: number;
+}
+
+export interface Deployment {
+  service: string;
+  version: string;
+  previous_version: string;
+  time: string;
+}
+
+export interface DeploymentsAnswer {
+  deployments: Deployment[];
 }
 
 export interface DoingStatus {
@@ -201,6 +228,11 @@ export interface HealthAnswer {
   checks: Check[];
 }
 
+export interface Hints {
+  reason: string;
+  suggestions: Suggestion[];
+}
+
 export interface HistogramAnswer {
   step_s: number;
   bars: Bar[];
@@ -230,6 +262,10 @@ export interface IngestStatus {
   signals: SignalStatus[];
   transports: TransportStatus[];
   refusals: Record<string, number>;
+  rejections: Record<string, number>;
+  truncations: Record<string, number>;
+  redactions: Record<string, number>;
+  full_services: string[];
 }
 
 export interface Label {
@@ -350,10 +386,10 @@ export interface LakeTableAnswer {
 export interface Latency {
   service: string;
   operation: string;
-  span_count: number;
+  request_count: number;
   error_count: number;
   p50_nano: number;
-  p90_nano: number;
+  p95_nano: number;
   p99_nano: number;
   max_nano: number;
 }
@@ -367,6 +403,17 @@ export interface Line {
   critical_nano: number;
   is_critical: boolean;
   is_orphan: boolean;
+}
+
+export interface LogPattern {
+  pattern: string;
+  service: string;
+  severity: string;
+  count: number;
+  first_seen: string;
+  last_seen: string;
+  trend: Record<string, number>;
+  query: string;
 }
 
 export interface LogRow {
@@ -449,6 +496,12 @@ export interface NamedField {
   count: number | null;
 }
 
+export interface OperationChange {
+  operation: string;
+  baseline: SideSummary | null;
+  current: SideSummary | null;
+}
+
 export interface OperationsAnswer {
   operations: Latency[];
 }
@@ -529,6 +582,21 @@ export interface PartitionStatus {
   log_segments: number;
 }
 
+export interface PatternChange {
+  pattern: string;
+  severity: string;
+  count: number;
+  query: string;
+}
+
+export interface PatternsAnswer {
+  patterns: LogPattern[];
+  step_s: number;
+  pattern_count: number;
+  row_count: number;
+  sampled_every: number;
+}
+
 export interface Previews {
   tables: RemovalPreview[];
 }
@@ -543,6 +611,7 @@ export interface ProcessStatus {
 export interface QueryAnswer {
   sql: string | null;
   error: WrongQuery | null;
+  notes: string[];
 }
 
 export interface QueryStatus {
@@ -608,11 +677,12 @@ export interface SeriesAnswer {
 export interface Service {
   name: string;
   last_seen: string;
-  span_count?: number;
+  request_count?: number;
   error_count?: number;
   p50_nano?: number | null;
   p95_nano?: number | null;
   p99_nano?: number | null;
+  span_count?: number;
   log_count?: number;
   error_log_count?: number;
   point_count?: number;
@@ -632,13 +702,24 @@ export interface ServiceShare {
 export interface ServiceStep {
   service: string;
   time: string;
-  span_count: number;
+  request_count: number;
   error_count: number;
+  p50_nano: number;
   p95_nano: number;
+  p99_nano: number;
 }
 
 export interface ServicesAnswer {
   services: Service[];
+}
+
+export interface SideSummary {
+  request_count: number;
+  error_count: number;
+  p50_nano: number | null;
+  p95_nano: number | null;
+  p99_nano: number | null;
+  rate: number;
 }
 
 export interface SignalStatus {
@@ -715,6 +796,14 @@ export interface SubscriberStatus {
   topic: string;
   lag_offsets: number;
   in_flight_batches: number;
+}
+
+export interface Suggestion {
+  kind: "query" | "range";
+  label: string;
+  query: string;
+  since: string | null;
+  until: string | null;
 }
 
 export interface TableRemoval {
