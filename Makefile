@@ -1,7 +1,7 @@
 # `make up` and `make test` do all set-up.
 
 .DEFAULT_GOAL := help
-.PHONY: help up ui setup test check hooks bench torture fuzz lock clean
+.PHONY: help up ui wheel setup test check hooks bench torture fuzz newcomer deploycheck lock clean
 
 VENV ?= .venv
 JOBS ?= 2
@@ -25,7 +25,7 @@ COMPILE_OURS = @$(PY) -m compileall -q src
 AT_LEAST_3_11 := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  VENV=dir uses another environment than .venv; PYTHON=path names the interpreter."
 
@@ -34,8 +34,13 @@ up: $(RUN) ## Run a node; ARGS="--http-port 5000" passes flags to `frazil up`
 	@$(PY) ui/build.py --if-possible
 	@exec $(VENV)/bin/frazil up $(ARGS)
 
-ui: $(PY) ## Build the web page (`make up` does it, too); needs Node.js
+ui: $(PY) ## Build the web page after a change in ui/ (`make up` does it, too); needs Node.js
 	@$(PY) ui/build.py
+
+# hatchling comes with the lock; nothing is fetched. Same sources, same bytes.
+wheel: ui $(RUN) ## Build a wheel and an sdist into dist/, with the web page inside
+	@rm -rf dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1577836800) $(PY) -m hatchling build -d dist
 
 setup: $(STAMP) ## Set up .venv from the lock (other targets do it, too)
 
@@ -72,7 +77,7 @@ $(STAMP): $(LOCK) $(RUN)
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options to pytest
 	$(COMPILE_OURS)
-	@$(PY) ui/build.py --if-possible
+	@$(PY) ui/build.py --dependencies --if-possible
 	@$(PY) -m tests.ui.browser
 	$(PY) -m pytest $(SPREAD) $(ARGS)
 
@@ -102,6 +107,12 @@ fuzz: $(STAMP) ## Send mutated input; WHAT=wire|json|decode|encode|otlp|sql|kafk
 
 COMPILE = $(PY) -m uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
     --generate-hashes --no-annotate --custom-compile-command "make lock"
+
+newcomer: $(STAMP) ## A fresh clone and home without Node.js: make up, a browser, every command of the docs
+	@$(PY) -m tests.newcomer $(ARGS)
+
+deploycheck: $(PY) ## Lint Dockerfile, compose file and Helm chart; fetches linters into .cache
+	@$(PY) -m tests.deploy
 
 lock: | $(PY) ## Update the lock from pyproject.toml; UPGRADE=1 takes the newest versions
 	@$(PY) -c 'import uv' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check uv

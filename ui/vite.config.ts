@@ -17,6 +17,16 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // Names without hashes: the build is kept in git, and a change of one component then changes
+    // one file. The node puts a digest of all files into their address.
+    rolldownOptions: {
+      checks: { bundlerTimings: false },
+      output: {
+        entryFileNames: "assets/[name].js",
+        chunkFileNames: "assets/[name].js",
+        assetFileNames: "assets/[name][extname]",
+      },
+    },
   },
   server: { proxy: { "/api": node } },
   // Without isolation, modules are loaded once instead of once per test file.

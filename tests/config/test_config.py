@@ -14,7 +14,7 @@ import pytest
 from frazil import cli
 from frazil.config import Config, effective_settings, load, read, reference, settings, template
 from frazil.errors import Malformed
-from frazil.settings import KafkaConfig
+from frazil.settings import KafkaConfig, RedactRule
 
 ROOT = Path(__file__).parents[2]
 
@@ -129,6 +129,12 @@ TEXTS = [
     ("FRAZIL_LAKE__CATALOG__URI", "u", "lake.catalog", {"uri": "u"}),
     ("FRAZIL_LAKE__CATALOG__S3__PATH_STYLE", "u", "lake.catalog", {"s3.path-style": "u"}),
     ("FRAZIL_LAKE__CATALOG_NAME", "other", "lake.catalog_name", "other"),
+    (
+        "FRAZIL_REDACT",
+        '[{"key": "user.email", "action": "hash"}]',
+        "redact",
+        (RedactRule(key="user.email", action="hash"),),
+    ),
     ("FRAZIL_LAKE__KAFKA__BROKERS", "b:1", "lake.kafka", KafkaConfig(brokers="b:1")),
 ]
 
@@ -150,7 +156,7 @@ def test_every_setting_can_be_set_as_text(setting: Any) -> None:
         return
     text = (
         json.dumps(setting.default)
-        if setting.kind.base in ("list", "map", "switch", "number")
+        if setting.kind.base in ("list", "map", "rules", "switch", "number")
         else str(setting.default)
     )
     base = {"lake": {"kafka": {"brokers": "b:1"}}}

@@ -28,6 +28,7 @@ OWNERS: dict[str, set[str] | None] = {
         "lake",
         "query",
         "backup",
+        "removal",
         "serve",
         "config",
         "client",
@@ -40,6 +41,7 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_reflection": {"ingest"},
     "httptools": {"httpd"},
     "isal": {"log", "ingest"},
+    "re2": {"ingest"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "log", "ingest", "hot", "lake", "query"},
@@ -55,12 +57,13 @@ OWNERS: dict[str, set[str] | None] = {
     "pydantic": {"lake"},
     "requests": {"lake"},
     "sqlalchemy": {"lake"},
-    "datafusion": {"query"},
+    "datafusion": {"lake", "query"},
     "pyarrow": None,
 }
 """Module to the rooms that may import it; None means every room."""
 
 MODULES = {
+    "google_re2": "re2",
     "googleapis_common_protos": "google",
     "grpcio": "grpc",
     "grpcio_health_checking": "grpc_health",

@@ -17,7 +17,7 @@ FOLDERS = {
     "frazil.kafka": ["wire"],
     "frazil.hot": ["segment"],
     "frazil.lake": [
-        *("catalog", "tables", "files", "append", "spark", "maintain", "scan", "read", "pyspark"),
+        *("catalog", "tables", "files", "append", "spark", "scan", "maintain", "read", "pyspark"),
     ],
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),

@@ -51,7 +51,7 @@ def test_wrong_tokens_are_delayed_and_limited(monkeypatch: pytest.MonkeyPatch) -
     auth, denied = Auth(tokens=TOKENS), DENIED.value()
 
     async def guess_all() -> list[BaseException | None]:
-        guesses = (auth.deny() for _ in range(PAUSED_MAX + 10))
+        guesses = (auth.deny(None) for _ in range(PAUSED_MAX + 10))
         return list(await asyncio.gather(*guesses, return_exceptions=True))
 
     answers = asyncio.run(guess_all())
@@ -59,4 +59,4 @@ def test_wrong_tokens_are_delayed_and_limited(monkeypatch: pytest.MonkeyPatch) -
     assert sum(isinstance(answer, Overloaded) for answer in answers) == 10
     assert DENIED.value() == denied + PAUSED_MAX + 10
     with pytest.raises(Unauthenticated, match="Authorization: Bearer"):
-        asyncio.run(auth.deny())  # the pauses are over
+        asyncio.run(auth.deny(None))  # the pauses are over

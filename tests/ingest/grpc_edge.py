@@ -21,7 +21,7 @@ from frazil.httpd.auth import Auth
 from frazil.ingest.admission import IN_FLIGHT, Gate
 from frazil.ingest.grpc.errors import DETAILS_KEY
 from frazil.ingest.grpc.server import OtlpGrpc
-from frazil.ingest.otlp.scan import warm
+from frazil.ingest.otlp.warm_up import warm
 from frazil.ingest.receiver import Receiver
 from frazil.log import Log
 from frazil.model import Signal, SystemClock

@@ -15,7 +15,7 @@ import uvloop
 
 from frazil.disk import RealDisk
 from frazil.httpd import Auth
-from frazil.ingest import OtlpPorts
+from frazil.ingest import OtlpPorts, Redactor
 from frazil.log import Log
 from frazil.model import Signal, SystemClock
 from frazil.settings import IngestConfig, LogConfig
@@ -59,7 +59,10 @@ class Serving:
 
 @contextmanager
 def serving(
-    folder: Path, config: IngestConfig | None = None, log_config: LogConfig | None = None
+    folder: Path,
+    config: IngestConfig | None = None,
+    log_config: LogConfig | None = None,
+    redactor: Redactor | None = None,
 ) -> Iterator[Serving]:
     """Open a log and both ports on an event loop of their own."""
     config = config or IngestConfig(grpc_port=0, http_port=0)
@@ -70,7 +73,7 @@ def serving(
     thread.start()
     try:
         with Log.open(RealDisk(folder), log_config, clock=clock, rand=rand) as log:
-            opening = OtlpPorts.open(log, config, access, clock=clock, rand=rand)
+            opening = OtlpPorts.open(log, config, access, clock=clock, rand=rand, redactor=redactor)
             otlp = asyncio.run_coroutine_threadsafe(opening, loop).result(START_S)
             try:
                 yield Serving(log=log, otlp=otlp, loop=loop)

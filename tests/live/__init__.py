@@ -1,6 +1,7 @@
 """Tests of real processes with real clients. Slow.
 
 test_node.py        a node starts, stops, and explains why it cannot start
+test_other_systems.py  a node without the calls that only Linux has
 test_lock.py        one process per data folder
 test_fatal.py       a failing disk ends the process
 test_full_disk.py   a full disk refuses appends and recovers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -171,6 +172,31 @@ def test_messages_on_a_terminal(tmp_path: Path) -> None:
     assert "export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:" in text
     assert f"{tmp_path / 'data'} (log up to 10 GiB, hot tier up to 8 GiB)" in text
     assert "frazil sql --url http://127.0.0.1:" in text
+    assert "Other machines" not in text
+
+
+def test_every_printed_address_can_be_opened(tmp_path: Path) -> None:
+    """Also of a node that listens on all addresses: 0.0.0.0 is none."""
+    options = ("--host", "0.0.0.0", "--insecure", "--set", "lake.enabled=false")
+    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports(), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout is not None
+        lines: list[str] = []
+        while not lines or "Ctrl-C" not in lines[-1]:
+            lines.append(node.stdout.readline())
+            assert lines[-1]
+        text = "".join(lines)
+        addresses = set(re.findall(r"https?://([\d.]+):(\d+)", text))
+        assert len(addresses) == 3
+        if (
+            found := re.search(r"Other machines use ([\d.]+) instead of 127.0.0.1", text)
+        ) is not None:
+            addresses |= {(found[1], port) for _, port in addresses}
+        for host, port in addresses:
+            socket.create_connection((host, int(port)), timeout=START_S).close()
+        node.terminate()
+        assert node.wait(30) == 0
+    assert "0.0.0.0" not in text
 
 
 def test_tls_and_token_by_flags(tmp_path: Path) -> None:

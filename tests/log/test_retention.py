@@ -183,6 +183,25 @@ def test_a_clock_jump_between_two_runs_loses_nothing_needed(jump_ms: int) -> Non
     assert values(log) == numbers(0, 40)
 
 
+def test_what_was_discarded_goes_at_once_but_not_before_it_is_released() -> None:
+    """The open segment, too, and files that would be reused. What is above stays, and so do
+    offsets: the log continues where it was."""
+    disk = SimDisk()
+    log = filled(disk, SimClock(), TopicConfig(awaits_lake=True, retention_ms=10**9))
+    partition = log.partition(TOPIC, 0)
+    log.discard(TOPIC, 0, 39)
+    log.maintain()
+    assert start_of(log) == 0
+    log.publish(TOPIC, 0, 40)
+    log.maintain()
+    assert start_of(log) == partition.durable_watermark == 40
+    assert not [name for name in disk.list(partition.files.folder) if name.endswith(".spare")]
+    add(log, b"next")
+    log.maintain()
+    assert start_of(log) == 40
+    assert values(log, 40) == [b"next"]
+
+
 def test_segments_not_in_the_lake_stay() -> None:
     disk, clock = SimDisk(), SimClock()
     log = filled(disk, clock, TopicConfig(retention_ms=0, awaits_lake=True))

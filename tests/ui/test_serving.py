@@ -38,8 +38,10 @@ def test_the_page_asks_for_a_token_and_sends_it(browser: Browser, tmp_path: Path
     ):
         page.goto("/pipeline")
         dialog = page.get_by_role("dialog", name="Token")
+        expect(dialog.get_by_role("alert")).to_be_hidden()
         dialog.get_by_label("Token").fill("a-wrong-token")
         page.keyboard.press("Enter")
+        expect(dialog.get_by_role("alert")).to_contain_text("Wrong token")
         dialog.get_by_label("Token").fill(TOKEN)
         page.keyboard.press("Enter")
         expect(dialog).to_be_hidden()

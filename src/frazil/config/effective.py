@@ -65,5 +65,7 @@ def _effective(loaded: Loaded, setting: Setting) -> Iterator[EffectiveSetting]:
             redacted = redact(keys, source.value)
             yield EffectiveSetting(keys=keys, value=redacted, origin=source.origin)
         return
+    if setting.kind.base == "rules" and value:
+        value = loaded.values[setting.keys].value
     origin = loaded.values[setting.keys].origin if setting.keys in loaded.values else DEFAULT
     yield EffectiveSetting(keys=setting.keys, value=redact(setting.keys, value), origin=origin)

@@ -147,7 +147,13 @@ def _missing(values: SettingValues, error: msgspec.ValidationError) -> SettingPr
             if field.required and (*keys, field.name) not in values.values:
                 message = f"{origin.where}: {'.'.join(keys)} is set, but {name} is missing"
                 return SettingProblem(kind="invalid", message=message, origin=origin, name=name)
-    return SettingProblem(kind="invalid", message=str(error))
+    # Only lists of tables are not checked before: `Object missing … - at `$.redact[0]``.
+    name = str(error).rpartition("$.")[2].partition("[")[0]
+    value = values.values.get((name,))
+    if value is None:
+        return SettingProblem(kind="invalid", message=str(error))
+    message = f"{value.origin.where}: {name}: {error}"
+    return SettingProblem(kind="invalid", message=message, origin=value.origin, name=name)
 
 
 def _with_origins(error: InvalidSetting, values: Mapping[Keys, Value]) -> SettingProblem:

@@ -46,6 +46,7 @@ table inside a table adds two more underscores. Values are text:
 | boolean | `true` or `false` |
 | string | as it is, without quotes |
 | list of strings | `a,b`, or JSON: `["a", "b"]`; empty text is the empty list |
+| list of tables | JSON: `[{"key": "user.email", "action": "hash"}]` |
 | table of strings | JSON: `{"type": "rest", "uri": "https://catalog.example"}` |
 
 An entry of a table of strings can also be set alone. In the name of a variable, `__` is then a dot
@@ -85,6 +86,7 @@ TYPES = {
     "text": "string",
     "list": "list of strings",
     "map": "table of strings",
+    "rules": "list of tables",
 }
 
 

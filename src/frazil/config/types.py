@@ -7,6 +7,8 @@ import types
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
+import msgspec
+
 UNSET = "none"
 """Text that unsets what a weaker source has set. A file of that name is `./none`."""
 BOOLEANS = {"true": True, "false": False}
@@ -16,7 +18,7 @@ BOOLEANS = {"true": True, "false": False}
 class SettingType:
     """The type of a setting."""
 
-    base: Literal["number", "switch", "text", "choice", "list", "map"]
+    base: Literal["number", "switch", "text", "choice", "list", "map", "rules"]
     choices: tuple[str, ...] = ()
     is_optional: bool = False
     """Whether it may be absent. Such a setting has no default."""
@@ -30,6 +32,7 @@ class SettingType:
             "choice": " or ".join(f'"{choice}"' for choice in self.choices),
             "list": "a list of strings",
             "map": "a table of strings",
+            "rules": "a list of tables",
         }
         return names[self.base]
 
@@ -52,6 +55,8 @@ def type_of(hint: Any) -> SettingType:
         return SettingType(base="switch")
     if hint is str:
         return SettingType(base="text")
+    if get_origin(hint) is tuple and issubclass(get_args(hint)[0], msgspec.Struct):
+        return SettingType(base="rules")
     raise TypeError(f"a setting cannot be of type {hint}: it cannot be parsed from text")
 
 
@@ -67,6 +72,8 @@ def accepts(kind: SettingType, value: object) -> bool:
         return value in kind.choices
     if kind.base == "list":
         return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+    if kind.base == "rules":
+        return isinstance(value, list) and all(isinstance(item, dict) for item in value)
     if kind.base == "map":
         return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
     return isinstance(value, str)
@@ -75,8 +82,9 @@ def accepts(kind: SettingType, value: object) -> bool:
 def parse(kind: SettingType, text: str) -> object:
     """Parse a value of this type. ValueError if it is not one.
 
-    Lists are separated by commas; lists and maps may be JSON. `none` unsets an optional setting.
-    Empty text is the empty list, and an ordinary string for other types.
+    Lists are separated by commas; lists may be JSON, maps and lists of tables must be. `none`
+    unsets an optional setting. Empty text is the empty list, and an ordinary string for other
+    types.
     """
     if kind.is_optional and text == UNSET:
         return None
@@ -87,7 +95,7 @@ def parse(kind: SettingType, text: str) -> object:
         value = BOOLEANS.get(text.strip().lower())
     elif kind.base == "list":
         value = _parse_list(text)
-    elif kind.base == "map":
+    elif kind.base in ("map", "rules"):
         value = json.loads(text)
     if value is None or not accepts(kind, value):
         raise ValueError(f"{text!r} is not {kind}")

@@ -2,6 +2,9 @@
 
 Paths are relative to the disk's root, with forward slashes, so that the same code runs on a folder
 and on the simulated disk of the tests. No other module calls `os` for storage.
+
+Some calls exist on Linux only. Without them the page cache is used where it need not be, and
+nothing else changes: a sync is a sync on macOS, too.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import mmap
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +37,10 @@ BUFFER_UNIT = 8 * MiB
 
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors that mean the disk is full. Space may become free again, so they are not faults."""
+
+UNSUPPORTED_ERRNOS = frozenset({errno.ENOTSUP, errno.ENOTTY, errno.EINVAL})
+"""Errors of a file system that does not know the call."""
+DESCRIPTORS = "/proc/self/fd" if Path("/proc/self/fd").is_dir() else "/dev/fd"
 
 UNLINKABLE_ERRNOS = frozenset(
     {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP}
@@ -165,7 +173,7 @@ class RealFile:
         begin = self._end
         flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
         try:
-            fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags | os.O_DIRECT)
+            fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags | getattr(os, "O_DIRECT", 0))
             self._append_portions(data[: len(data) // mmap.PAGESIZE * mmap.PAGESIZE])
         except OSError as error:
             if error.errno != errno.EINVAL:  # the file system cannot do it, or not any further
@@ -177,7 +185,7 @@ class RealFile:
     def _append_portions(self, data: memoryview) -> None:
         for begin in range(0, len(data), PORTION_BYTES):
             self._append_some([data[begin : begin + PORTION_BYTES]])
-            os.fdatasync(self._descriptor)
+            _sync(self._descriptor)
 
     def write_at(self, position: int, data: bytes) -> None:
         written = os.pwrite(self._descriptor, data, position)
@@ -210,11 +218,11 @@ class RealFile:
         self._end = size
 
     def sync(self) -> None:
-        os.fdatasync(self._descriptor)
+        _sync(self._descriptor)
 
     def settle(self) -> None:
-        os.fdatasync(self._descriptor)
-        os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        _sync(self._descriptor)
+        _uncache(self._descriptor)
 
     def map(self) -> RealMapped:
         return RealMapped(self._descriptor, self.size())
@@ -341,7 +349,7 @@ class RealDisk:
         except FileNotFoundError:
             return
         try:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            _uncache(descriptor)
         finally:
             os.close(descriptor)
 
@@ -388,6 +396,42 @@ class RealDisk:
                 os.close(descriptor)
                 raise
         return RealLock(descriptor)
+
+
+def _sync(descriptor: int) -> None:
+    """Sync the bytes of a file. On macOS `fsync` stops at the cache of the drive; `F_FULLFSYNC`
+    does not, but not every file system has it."""
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+        return
+    full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+    if full_sync is not None:
+        try:
+            fcntl.fcntl(descriptor, full_sync)
+            return
+        except OSError as error:
+            if error.errno not in UNSUPPORTED_ERRNOS:
+                raise
+    os.fsync(descriptor)
+
+
+def _uncache(descriptor: int) -> None:
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def memory_file(name: str) -> int:
+    """Return the descriptor of a file that ends with its last descriptor, in any process. In
+    memory; without `memfd_create`, a temporary file without a name."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name, os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def descriptor_path(descriptor: int) -> str:
+    """Return a path that opens the file of a descriptor of this process."""
+    return f"{DESCRIPTORS}/{descriptor}"
 
 
 def _sync_directory(path: Path) -> None:

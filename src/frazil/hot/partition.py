@@ -109,6 +109,14 @@ class HotPartition:
             self.subscriber.finish(index, segment.begin_offset, segment.end_offset)
 
     @property
+    def first_offset(self) -> int:
+        """The first offset of rows in files or in memory."""
+        opened = [each.segment for each in self.ranges if each.segment is not None]
+        begins = [segment.begin_offset for segment in (*opened, *self.frozen)]
+        begins += [segment.begin_offset for segment in self.segments.sealed]
+        return min(begins, default=self._tail.offset)
+
+    @property
     def is_complete(self) -> bool:
         """Whether every row of the log is visible."""
         return self.is_visible(self.log.view.last_stable_offset)

@@ -23,6 +23,15 @@ PAUSED_MAX = 64
 """A wrong token is answered after PAUSE_S, at most PAUSED_MAX at a time: 256 guesses a second,
 at no cost to other clients."""
 
+MISSING = (
+    "this node requires a token: send the header Authorization: Bearer <token>; commands take it "
+    "from --token-file or FRAZIL_TOKEN"
+)
+WRONG = (
+    "the token is wrong: send one of serve.token_file or ingest.token_file of this node in the "
+    "header Authorization: Bearer <token>; commands take it from --token-file or FRAZIL_TOKEN"
+)
+
 DENIED = Counter("frazil.ingest.access.denials", "Requests without a valid token.")
 
 
@@ -76,8 +85,8 @@ class Auth:
         matches = [hmac.compare_digest(token, known) for known in self.tokens]
         return any(matches)
 
-    async def deny(self) -> NoReturn:
-        """Refuse a request with a wrong token, after a pause."""
+    async def deny(self, authorization: str | None) -> NoReturn:
+        """Refuse a request with this header, after a pause."""
         DENIED.add()
         if self._paused_count >= PAUSED_MAX:
             raise Overloaded("too many requests with wrong tokens; retry later")
@@ -86,9 +95,7 @@ class Auth:
             await asyncio.sleep(PAUSE_S)
         finally:
             self._paused_count -= 1
-        raise Unauthenticated(
-            "a valid token is required: send the header Authorization: Bearer <token>"
-        )
+        raise Unauthenticated(MISSING if authorization is None else WRONG)
 
 
 def _read(path: str | None, name: str) -> bytes | None:

@@ -1,16 +1,18 @@
 """ingest: receives OTLP over gRPC and HTTP. A request is acknowledged once it is durable.
 
-    grpc/ or http/ -> Gate -> read body -> decompress -> JSON to protobuf -> scan -> append to log
-                       |                                                     |              |
-                    refused                                      malformed, records    durable:
-                                                                     rejected        acknowledged
+    grpc/ or http/ -> Gate -> read body -> decompress -> JSON to protobuf -> scan
+                       |                                                     | malformed, rejected
+                    refused               append to log <- limit <- redact <-+
+                                            durable:         | cut, rejected
+                                          acknowledged
 
     ports.py         OtlpPorts: both ports
     grpc/            OTLP/gRPC
     http/            OTLP/HTTP
     admission.py     Gate, PendingReads: which requests may enter, and which must leave
     receiver.py      Receiver: the path of a request to the log
-    otlp/            the OTLP wire format: scan, JSON, decompression
+    series.py        SeriesLimit: metric series of each service
+    otlp/            the OTLP wire format: scan, JSON, decompression, redaction, limits
     status_codes.py  HTTP and gRPC status of each error
     totals.py        requests and records accepted and refused since start
 
@@ -18,15 +20,38 @@ Everything is owned by the event loop. Large bodies are decompressed, converted 
 threads "frazil-ingest". The log's writer thread completes futures.
 """
 
-from frazil.ingest.otlp.scan import warm
+from frazil.ingest.otlp.redact import (
+    CompiledRules,
+    Redactor,
+    compile_rules,
+    load_hash_key,
+    read_key_file,
+)
+from frazil.ingest.otlp.warm_up import warm
 from frazil.ingest.ports import OtlpPorts
-from frazil.ingest.totals import Totals, refused_by_reason, requests_by_transport, totals_of
+from frazil.ingest.totals import (
+    Totals,
+    redacted_by_action,
+    refused_by_reason,
+    rejected_by_reason,
+    requests_by_transport,
+    totals_of,
+    truncated_by_limit,
+)
 
 __all__ = [
+    "CompiledRules",
     "OtlpPorts",
+    "Redactor",
     "Totals",
+    "compile_rules",
+    "load_hash_key",
+    "read_key_file",
+    "redacted_by_action",
     "refused_by_reason",
+    "rejected_by_reason",
     "requests_by_transport",
     "totals_of",
+    "truncated_by_limit",
     "warm",
 ]

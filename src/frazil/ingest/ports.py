@@ -9,7 +9,8 @@ from frazil.httpd import Auth
 from frazil.ingest.admission import AdmissionStatus, Gate
 from frazil.ingest.grpc.server import OtlpGrpc
 from frazil.ingest.http.server import OtlpHttp
-from frazil.ingest.otlp.scan import warm
+from frazil.ingest.otlp.redact import Redactor
+from frazil.ingest.otlp.warm_up import warm
 from frazil.ingest.receiver import Receiver
 from frazil.log import Log
 from frazil.model import Clock, Rand
@@ -41,7 +42,14 @@ class OtlpPorts:
 
     @classmethod
     async def open(
-        cls, log: Log, config: IngestConfig, auth: Auth, *, clock: Clock, rand: Rand
+        cls,
+        log: Log,
+        config: IngestConfig,
+        auth: Auth,
+        *,
+        clock: Clock,
+        rand: Rand,
+        redactor: Redactor | None = None,
     ) -> OtlpPorts:
         """Listen on both ports, or on none.
 
@@ -49,7 +57,7 @@ class OtlpPorts:
         """
         warm()
         gate = Gate(config, log.budget, clock, rand)
-        receiver = Receiver(log, gate, config, clock)
+        receiver = Receiver(log, gate, config, clock, redactor)
         async with AsyncExitStack() as undo:
             undo.callback(receiver.close)
             grpc = await OtlpGrpc.open(config, auth, receiver)
@@ -72,6 +80,11 @@ class OtlpPorts:
         host = LOOPBACK_OF.get(self._host, self._host)
         scheme = "https" if self.is_tls else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.http_port}"
+
+    def full_services(self) -> list[str]:
+        """Return services whose new metric series are refused."""
+        series = self._receiver.series
+        return [] if series is None else series.full_services()
 
     def admission(self) -> AdmissionStatus:
         return self._gate.status()

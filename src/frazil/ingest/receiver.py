@@ -2,9 +2,12 @@
 
 1. scan: every byte is checked; a request that does not parse stores nothing (`Malformed`).
 2. prune: records that can never be stored are removed, counted, and reported in the response.
-3. digest: the same bytes within the window are the same request; the log returns the first offset.
-4. append, and wait for the fdatasync that covers it.
-5. Only then is the request acknowledged.
+3. redact: the rules are applied; nothing after this step has seen what they removed.
+4. digest: the same bytes within the window are the same request; the log returns the first offset.
+5. limits: what exceeds them is cut or rejected, counted, and reported in the response. The digest
+   is taken before, so that a retry is recognized even if limits or known series have changed.
+6. append, and wait for the fdatasync that covers it.
+7. Only then is the request acknowledged.
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ from frazil.httpd import WorkerThreads
 from frazil.ingest.admission import Gate
 from frazil.ingest.otlp.decompress import decompress
 from frazil.ingest.otlp.json import protobuf_of_json
+from frazil.ingest.otlp.limits import RecordLimits
+from frazil.ingest.otlp.redact import Redactor
 from frazil.ingest.otlp.scan import ScanResult, prune, scan
+from frazil.ingest.series import SeriesLimit
 from frazil.log import DIGEST_BYTES, Log, Record, append_of_records
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock, Signal
@@ -63,6 +69,12 @@ REFUSED_REQUESTS = Counter("frazil.ingest.refused.requests", "Requests refused, 
 REFUSED_RECORDS = Counter(
     "frazil.ingest.refused.records", "Records rejected from accepted requests."
 )
+TRUNCATED_VALUES = Counter(
+    "frazil.ingest.truncated.values", "Attributes, keys, values and bodies cut, by limit."
+)
+REDACTED_VALUES = Counter(
+    "frazil.ingest.redacted.values", "Values and matches replaced by redaction rules, by action."
+)
 REFUSED_BYTES = Counter("frazil.ingest.refused.bytes", "Bytes read of refused requests.")
 ACK_MS = Histogram(
     "frazil.ingest.ack.ms", "Time from a complete body to its durable acknowledgement."
@@ -82,8 +94,19 @@ class Receipt:
 class Receiver:
     """Appends requests of both transports to the log. Owned by the event loop."""
 
-    def __init__(self, log: Log, gate: Gate, config: IngestConfig, clock: Clock) -> None:
+    def __init__(
+        self,
+        log: Log,
+        gate: Gate,
+        config: IngestConfig,
+        clock: Clock,
+        redactor: Redactor | None = None,
+    ) -> None:
         self.gate = gate
+        self._redactor = redactor
+        self._limits = RecordLimits(config.limits)
+        series_max = config.limits.series_per_service_max
+        self.series = SeriesLimit(series_max, clock) if series_max else None
         self._log = log
         self._config = config
         self._clock = clock
@@ -117,16 +140,54 @@ class Receiver:
     ) -> Receipt:
         scanned = await self._scan(signal, body)
         if scanned.rejected_count:
-            REFUSED_RECORDS.add(
-                scanned.rejected_count, signal=signal.value, transport=transport, reason="rejected"
-            )
+            _count_rejected(signal, transport, scanned.rejected_count, "rejected")
             body = await self._threads.run(prune, signal, body)
         if not scanned.record_count:
             return _receipt(scanned, is_duplicate=False)
-        is_duplicate = await self._append(signal, body, is_own=is_own)
+        if self._redactor is not None:
+            body = await self._redact(signal, body, self._redactor)
+            scanned = await self._rescan(signal, body, scanned)
+        digest = blake3(body).digest(DIGEST_BYTES) if self._config.deduplicate else None
+        if scanned.has_large:
+            body, scanned = await self._limit(signal, transport, body, scanned)
+        if self.series is not None and signal is Signal.METRICS and scanned.record_count:
+            body, scanned = await self._limit_series(transport, body, scanned, self.series)
+        if not scanned.record_count:
+            return _receipt(scanned, is_duplicate=False)
+        is_duplicate = await self._append(signal, body, digest, is_own=is_own)
         _count(signal, transport, scanned.record_count, len(body), is_duplicate=is_duplicate)
         ACK_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
         return _receipt(scanned, is_duplicate=is_duplicate)
+
+    async def _redact(self, signal: Signal, body: bytes, redactor: Redactor) -> bytes:
+        """Return the body with all redaction rules applied. It may be longer: hashes are."""
+        redacted = await self._threads.run(redactor.redact, signal, body)
+        for action, count in redacted.counts.items():
+            REDACTED_VALUES.add(count, signal=signal.value, action=action)
+        self._check_length(redacted.body, "after redaction")
+        return redacted.body
+
+    async def _rescan(self, signal: Signal, body: bytes, scanned: ScanResult) -> ScanResult:
+        """Look for large messages again: a hash may be longer than what it replaced."""
+        return scanned._replace(has_large=(await self._scan(signal, body)).has_large)
+
+    async def _limit(
+        self, signal: Signal, transport: Transport, body: bytes, scanned: ScanResult
+    ) -> tuple[bytes, ScanResult]:
+        limited = await self._threads.run(self._limits.enforce, signal, body, scanned.record_count)
+        for name, count in limited.cut.items():
+            TRUNCATED_VALUES.add(count, signal=signal.value, limit=name)
+        if limited.rejected_count:
+            _count_rejected(signal, transport, limited.rejected_count, "limits")
+        return limited.body, _less(scanned, limited.rejected_count, limited.message)
+
+    async def _limit_series(
+        self, transport: Transport, body: bytes, scanned: ScanResult, series: SeriesLimit
+    ) -> tuple[bytes, ScanResult]:
+        result = await self._threads.run(series.enforce, body)
+        if result.rejected_count:
+            _count_rejected(Signal.METRICS, transport, result.rejected_count, "series")
+        return result.body, _less(scanned, result.rejected_count, result.message)
 
     async def decompress(self, encoding: str, body: bytes) -> bytes:
         """Return the decompressed body. Raises `TooLarge` above ingest.body_bytes_max."""
@@ -147,21 +208,25 @@ class Receiver:
             converted = protobuf_of_json(signal, body)
         else:
             converted = await self._threads.run(protobuf_of_json, signal, body)
-        if len(converted) > self._config.body_bytes_max:
+        self._check_length(converted, "as protobuf")
+        return converted
+
+    def _check_length(self, body: bytes, when: str) -> None:
+        if len(body) > self._config.body_bytes_max:
             raise TooLarge(
-                f"the body has {len(converted)} bytes as protobuf, which exceeds "
+                f"the body has {len(body)} bytes {when}, which exceeds "
                 f"ingest.body_bytes_max ({self._config.body_bytes_max}); send smaller batches"
             )
-        return converted
 
     async def _scan(self, signal: Signal, body: bytes) -> ScanResult:
         if len(body) <= INLINE_BYTES_MAX:
-            return scan(signal, body)
-        return await self._threads.run(scan, signal, body)
+            return scan(signal, body, self._limits.large)
+        return await self._threads.run(scan, signal, body, self._limits.large)
 
-    async def _append(self, signal: Signal, body: bytes, *, is_own: bool) -> bool:
+    async def _append(
+        self, signal: Signal, body: bytes, digest: bytes | None, *, is_own: bool
+    ) -> bool:
         """Append a body to the log. Returns whether it is a duplicate."""
-        digest = blake3(body).digest(DIGEST_BYTES) if self._config.deduplicate else None
         now_ms = self._clock.wall_ms()
         headers = OWN_HEADERS if is_own else ()
         record = Record(offset=0, timestamp_ms=now_ms, key=None, value=body, headers=headers)
@@ -184,6 +249,20 @@ def _receipt(scanned: ScanResult, *, is_duplicate: bool) -> Receipt:
         message=scanned.reason,
         is_duplicate=is_duplicate,
     )
+
+
+def _less(scanned: ScanResult, rejected_count: int, message: str) -> ScanResult:
+    """Return the result without some more records, and with a message for the client."""
+    reasons = [text for text in (scanned.reason, message) if text]
+    return scanned._replace(
+        record_count=scanned.record_count - rejected_count,
+        rejected_count=scanned.rejected_count + rejected_count,
+        reason="; ".join(reasons),
+    )
+
+
+def _count_rejected(signal: Signal, transport: Transport, count: int, reason: str) -> None:
+    REFUSED_RECORDS.add(count, signal=signal.value, transport=transport, reason=reason)
 
 
 def _count(

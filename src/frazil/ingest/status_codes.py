@@ -90,9 +90,10 @@ def status_of(error: FrazilError) -> Status:
 
 
 def response_of(signal: Signal, rejected_count: int, message: str) -> Message:
-    """Return the response to a request that was accepted, completely or in part."""
+    """Return the response to a request that was accepted, completely or in part. A message without
+    rejected records is a warning."""
     response = RESPONSES[signal]()
-    if rejected_count:
+    if rejected_count or message:
         partial = response.partial_success  # type: ignore[attr-defined]
         setattr(partial, signal.rejected, rejected_count)
         partial.error_message = message

@@ -9,10 +9,13 @@ from frazil.ingest.receiver import (
     ACCEPTED_RECORDS,
     ACCEPTED_REQUESTS,
     DUPLICATE_REQUESTS,
+    REDACTED_VALUES,
     REFUSED_RECORDS,
     REFUSED_REQUESTS,
     TRANSPORTS,
+    TRUNCATED_VALUES,
 )
+from frazil.metrics import Counter
 from frazil.model import Signal
 
 
@@ -55,8 +58,27 @@ def requests_by_transport() -> dict[str, tuple[int, int]]:
 
 def refused_by_reason() -> dict[str, int]:
     """Return refused requests of all signals."""
+    return _by_label(REFUSED_REQUESTS, "reason")
+
+
+def rejected_by_reason() -> dict[str, int]:
+    """Return records rejected from accepted requests, of all signals."""
+    return _by_label(REFUSED_RECORDS, "reason")
+
+
+def truncated_by_limit() -> dict[str, int]:
+    """Return what was cut, of all signals, by the setting that limits it."""
+    return _by_label(TRUNCATED_VALUES, "limit")
+
+
+def redacted_by_action() -> dict[str, int]:
+    """Return what redaction rules replaced, of all signals."""
+    return _by_label(REDACTED_VALUES, "action")
+
+
+def _by_label(counter: Counter, label: str) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for sample in REFUSED_REQUESTS.samples():
-        reason = dict(sample.labels)["reason"]
-        counts[reason] = counts.get(reason, 0) + int(sample.value)
+    for sample in counter.samples():
+        value = dict(sample.labels)[label]
+        counts[value] = counts.get(value, 0) + int(sample.value)
     return counts

@@ -280,6 +280,12 @@ class Log:
             )
         self._retention.publish(topic, partition, lake_watermark)
 
+    def discard(self, topic: str, partition: int, end: int) -> None:
+        """Remove what is below `end`, once the lake and all subscribers have it: rows of it were
+        removed from the lake."""
+        self.partition(topic, partition)
+        self._on_writer(partial(self._retention.discard, topic, partition, end))
+
     def lake_watermark(self, topic: str, partition: int = 0) -> int | None:
         """Return the first offset that the lake does not hold; None if unknown."""
         return self._retention.known(topic, partition)

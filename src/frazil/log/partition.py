@@ -302,6 +302,10 @@ class Partition:
         age_ms = self._time.now_ms() - self._active_since_ms
         return age_ms >= self.files.config.segment_age_ms_max
 
+    def is_open_below(self, offset: int) -> bool:
+        """Return whether the open segment has records below this offset."""
+        return self._active.base_offset < min(offset, self._durable_watermark)
+
     def roll(self) -> None:
         """Seal the open segment and start the next. Changes nothing if the disk is full.
 
@@ -444,6 +448,12 @@ class Partition:
             path, size_bytes = self._spares.pop()
             self.files.disk.unlink(path)
             self._budget.take(-size_bytes)
+
+    def scrub(self) -> None:
+        """Free the blocks of removed segments that were kept for reuse."""
+        self.drop_spares()
+        self._active.cut_stale_tail()
+        self.files.disk.sync_directory(self.files.folder)
 
     def expire_digests(self) -> None:
         """Forget digests outside the window, and remove their files."""

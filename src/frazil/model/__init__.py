@@ -2,6 +2,7 @@
 
 signal.py    Signal: logs, traces, metrics, and their topic and table
 offsets.py   TopicPartition, OffsetRange
+severity.py  the severity number of a severity text
 time.py      Clock (protocol), SystemClock, SteadyTime, Rand, SystemRand
 settings.py  descriptions of settings, and the check most of them share
 units.py     KiB, MiB, GiB
@@ -12,12 +13,15 @@ arrow/       telemetry as Arrow: schemas, decoder, encoder
 
 from frazil.model.offsets import OffsetRange, TopicPartition
 from frazil.model.settings import doc, require_at_least
+from frazil.model.severity import NUMBERS_PER_SEVERITY, SEVERITIES
 from frazil.model.signal import Signal
 from frazil.model.time import NS_PER_MS, Clock, Rand, SteadyTime, SystemClock, SystemRand
 from frazil.model.units import GiB, KiB, MiB
 
 __all__ = [
     "NS_PER_MS",
+    "NUMBERS_PER_SEVERITY",
+    "SEVERITIES",
     "Clock",
     "GiB",
     "KiB",

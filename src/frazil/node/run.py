@@ -23,7 +23,14 @@ from frazil import tracing
 from frazil.config import Config, reserve_bytes
 from frazil.disk import RealDisk
 from frazil.httpd import Auth, bind
-from frazil.ingest import OtlpPorts
+from frazil.ingest import (
+    CompiledRules,
+    OtlpPorts,
+    Redactor,
+    compile_rules,
+    load_hash_key,
+    read_key_file,
+)
 from frazil.log import Log
 from frazil.model import NS_PER_MS, Clock, Rand
 from frazil.node.api_listener import ApiListener, api_address
@@ -78,12 +85,16 @@ async def run(
     data.
     """
     stop_event = _stop_event()
-    auth = Auth.load(config.ingest)  # first, so that a wrong setting leaves no files behind
+    # First, so that a wrong setting leaves no files behind.
+    auth = Auth.load(config.ingest)
+    rules = compile_rules(config.redact)
+    if config.ingest.redact_key_file is not None:
+        read_key_file(config.ingest.redact_key_file)
     stop = Shutdown(clock, reserve_s=CLOSE_LOG_S)
     async with AsyncExitStack() as opened:
         opened.callback(stop.done)
         node = NodeStartup(config, clock, rand, on_room, opened, stop)
-        addresses = await node.open_all(auth)
+        addresses = await node.open_all(auth, rules)
         workers = [
             asyncio.create_task(_maintain(node.log)),
             asyncio.create_task(_tend(node)),
@@ -126,7 +137,7 @@ class NodeStartup:
         self._opened = opened
         self._stop = stop
 
-    async def open_all(self, auth: Auth) -> NodeAddresses:
+    async def open_all(self, auth: Auth, rules: CompiledRules) -> NodeAddresses:
         """Open everything. Long work runs in threads, so that a second signal is handled."""
         config = self._config
         listener = await self._listen()
@@ -137,7 +148,7 @@ class NodeStartup:
             )
             self._opened.callback(self.reader.abandon)
         self.log = await self._open_log()
-        self.otlp = await self._open_otlp(auth)
+        self.otlp = await self._open_otlp(auth, rules)
         if self.reader is not None:
             self._opened.push_async_callback(self._stop_reader, self.reader)
             self._opened.push_async_callback(self._close_otlp)
@@ -186,10 +197,17 @@ class NodeStartup:
         self._report("log", _log_facts(log), begin_ns)
         return log
 
-    async def _open_otlp(self, auth: Auth) -> OtlpPorts:
+    async def _open_otlp(self, auth: Auth, rules: CompiledRules) -> OtlpPorts:
         begin_ns = self._clock.monotonic_ns()
         ingest = self._config.ingest
-        otlp = await OtlpPorts.open(self.log, ingest, auth, clock=self._clock, rand=self._rand)
+        redactor = None
+        if rules:
+            disk = RealDisk(self._config.data)
+            key = await asyncio.to_thread(load_hash_key, disk, ingest.redact_key_file, self._rand)
+            redactor = Redactor(rules, key)
+        otlp = await OtlpPorts.open(
+            self.log, ingest, auth, clock=self._clock, rand=self._rand, redactor=redactor
+        )
         ports = {"grpc_port": otlp.grpc_port, "http_port": otlp.http_port}
         self._report("ingest", ports, begin_ns)
         return otlp

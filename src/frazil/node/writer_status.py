@@ -7,7 +7,15 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 
-from frazil.ingest import OtlpPorts, refused_by_reason, requests_by_transport, totals_of
+from frazil.ingest import (
+    OtlpPorts,
+    redacted_by_action,
+    refused_by_reason,
+    rejected_by_reason,
+    requests_by_transport,
+    totals_of,
+    truncated_by_limit,
+)
 from frazil.log import Log
 from frazil.model import Clock, Signal
 from frazil.status import (
@@ -102,6 +110,10 @@ def _ingest_status(otlp: OtlpPorts, rates: Rates) -> IngestStatus:
             for transport, (accepted, refused) in requests_by_transport().items()
         ],
         refusals=refused_by_reason(),
+        rejections=rejected_by_reason(),
+        truncations=truncated_by_limit(),
+        redactions=redacted_by_action(),
+        full_services=otlp.full_services(),
     )
 
 

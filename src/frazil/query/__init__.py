@@ -23,11 +23,15 @@ from frazil.query.engine import Engine
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
-from frazil.query.search.fields import NamedField, fields_of
+from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
 from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
+from frazil.query.search.hints import Hints, hints_of
 from frazil.query.search.render import search_sql
-from frazil.query.search.to_sql import query_conditions
+from frazil.query.search.to_sql import query_conditions, query_names
+from frazil.query.telemetry.compare import Comparison, Selection, compare
+from frazil.query.telemetry.deployments import Deployment, deployments
 from frazil.query.telemetry.log_pages import Pages, log_pages
+from frazil.query.telemetry.log_patterns import LogPattern, PatternsAnswer, log_patterns
 from frazil.query.telemetry.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.telemetry.logs import (
     Around,
@@ -74,6 +78,7 @@ from frazil.query.telemetry.traces import (
     TraceFilter,
     TraceSummary,
     find_traces,
+    find_traces_by_id,
     subtree,
     trace,
 )
@@ -87,23 +92,29 @@ __all__ = [
     "Around",
     "Ask",
     "Bar",
+    "Comparison",
     "Cursor",
     "Dependency",
+    "Deployment",
     "Engine",
     "Exemplar",
     "Facet",
     "FacetsAnswer",
     "Failure",
     "Filters",
+    "Hints",
     "Label",
     "Latency",
     "Line",
     "LogFilter",
+    "LogPattern",
     "LogRow",
     "Metric",
     "NamedField",
     "Outline",
     "Pages",
+    "PatternsAnswer",
+    "Selection",
     "Series",
     "SeriesAnswer",
     "Service",
@@ -119,7 +130,10 @@ __all__ = [
     "TraceOrder",
     "TraceSummary",
     "Volume",
+    "ambiguity_notes",
+    "compare",
     "dependencies",
+    "deployments",
     "exemplars",
     "facets",
     "facets_of",
@@ -128,10 +142,13 @@ __all__ = [
     "find_in_trace",
     "find_logs",
     "find_traces",
+    "find_traces_by_id",
+    "hints_of",
     "histogram",
     "latencies",
     "log_conditions",
     "log_pages",
+    "log_patterns",
     "log_rows",
     "logs_around",
     "logs_of_trace",
@@ -141,6 +158,7 @@ __all__ = [
     "outline",
     "preload_workers",
     "query_conditions",
+    "query_names",
     "row_conditions",
     "search_sql",
     "service_steps",

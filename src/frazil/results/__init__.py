@@ -3,6 +3,7 @@
     limits.py        Limits: timeout, memory and rows of one query
     tokens.py        tokens of a SQL text
     statements.py    split a text into statements
+    parameters.py    values for $1 and $name
     running.py       RunningQuery (protocol): a query in progress
     cancel.py        CancelToken: cancels whatever a query is doing
     table_scan.py    TableScan: what a query reads of one table
@@ -20,6 +21,7 @@ from frazil.results.arrow_result import result_of, result_of_run
 from frazil.results.cancel import CancelToken
 from frazil.results.json_csv import columns_of, csv_head, csv_of, json_of, json_rows
 from frazil.results.limits import Limits
+from frazil.results.parameters import Parameters, bind_parameters
 from frazil.results.protocol import (
     ARROW,
     CUT_KEY,
@@ -47,10 +49,12 @@ __all__ = [
     "ErrorAnswer",
     "ErrorReason",
     "Limits",
+    "Parameters",
     "Result",
     "RunningQuery",
     "TableScan",
     "Token",
+    "bind_parameters",
     "columns_of",
     "csv_head",
     "csv_of",

@@ -10,7 +10,17 @@ import msgspec
 
 from frazil.httpd import Response
 from frazil.model import doc
-from frazil.query import Around, FacetsAnswer, Outline, Pages, SeriesAnswer
+from frazil.query import (
+    Around,
+    Comparison,
+    FacetsAnswer,
+    Hints,
+    Outline,
+    Pages,
+    PatternsAnswer,
+    SeriesAnswer,
+)
+from frazil.removal import RemovalReport
 from frazil.serve.api import (
     dashboards,
     demo,
@@ -18,6 +28,7 @@ from frazil.serve.api import (
     lake_tables,
     logs,
     metrics,
+    retention,
     search,
     services,
     status,
@@ -107,11 +118,13 @@ _SQL = (
     _post("/api/v1/sql", SqlAnswer, sql, types=tuple(FORMATS), **_CONFLICT),
     _get("/api/v1/tail", None, tail.tail, types=("text/event-stream",)),
     _get("/api/v1/query", search.QueryAnswer, search.query),
+    _get("/api/v1/query/hints", Hints, search.hints),
     _get("/api/v1/fields", search.FieldsAnswer, search.fields),
 )
 _LOGS = (
     _get("/api/v1/logs", logs.LogsAnswer, logs.find),
     _get("/api/v1/logs/histogram", logs.HistogramAnswer, logs.bars),
+    _get("/api/v1/logs/patterns", PatternsAnswer, logs.patterns),
     _get("/api/v1/logs/facets", FacetsAnswer, logs.values),
     _get("/api/v1/logs/pages", Pages, logs.pages),
     _get("/api/v1/logs/around", Around, logs.around, **_MISSING),
@@ -120,6 +133,7 @@ _TRACES = (
     _get("/api/v1/traces", traces.TracesAnswer, traces.find),
     _get("/api/v1/traces/facets", FacetsAnswer, traces.values),
     _get("/api/v1/traces/durations", traces.DurationsAnswer, traces.durations),
+    _get("/api/v1/traces/lookup", traces.TracesAnswer, traces.lookup),
     _get("/api/v1/traces/{trace_id}", trace.TraceAnswer, trace.one, **_MISSING),
     _get("/api/v1/traces/{trace_id}/outline", Outline, trace.columns, **_MISSING),
     _get("/api/v1/traces/{trace_id}/spans/{span_id}", trace.SpanAnswer, trace.one_span, **_MISSING),
@@ -129,6 +143,8 @@ _TRACES = (
     _get("/api/v1/operations", services.OperationsAnswer, services.operations),
     _get("/api/v1/failures", services.FailuresAnswer, services.failed),
     _get("/api/v1/dependencies", services.DependenciesAnswer, services.calls),
+    _get("/api/v1/deployments", services.DeploymentsAnswer, services.deploys),
+    _get("/api/v1/compare", Comparison, services.comparison),
     _get("/api/v1/volumes", services.VolumesAnswer, services.amounts),
 )
 _METRICS = (
@@ -153,6 +169,11 @@ _DASHBOARDS = (
 _LAKE = (
     _post("/api/v1/flush", lake_jobs.Flushed, lake_jobs.flush),
     _post("/api/v1/maintain", lake_jobs.Tidied, lake_jobs.maintain),
+    _get("/api/v1/retention", retention.RetentionAnswer, retention.rules),
+    _post("/api/v1/retention", RemovalReport, retention.apply),
+    _post("/api/v1/retention/preview", retention.Previews, retention.preview),
+    _post("/api/v1/erase", RemovalReport, retention.erase),
+    _post("/api/v1/erase/preview", retention.Previews, retention.preview_erasure),
     _get("/api/v1/snapshots", lake_jobs.Snapshots, lake_jobs.snapshots),
     _get("/api/v1/lake", lake_tables.LakeAnswer, lake_tables.tables),
     _get("/api/v1/lake/tables/{name}", lake_tables.LakeTableAnswer, lake_tables.one, **_MISSING),

@@ -9,6 +9,7 @@ import msgspec
 
 from frazil.errors import InvalidSetting
 from frazil.model import MiB, doc, require_at_least
+from frazil.settings.limits import LimitsConfig
 
 PORT_MAX = 65535
 
@@ -57,6 +58,11 @@ class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     cors_origins: Annotated[
         tuple[str, ...], doc("Web origins that may send from a browser; `*` matches any port.")
     ] = ("http://localhost:*", "http://127.0.0.1:*")
+    redact_key_file: Annotated[
+        str | None,
+        doc("Key of the hashes of redacted values. By default one in the data folder, made once."),
+    ] = None
+    limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -68,6 +68,18 @@ class IngestStatus(msgspec.Struct, frozen=True, kw_only=True):
     signals: list[SignalStatus]
     transports: list[TransportStatus]
     refusals: Annotated[dict[str, int], doc("Refused requests by reason, since start.")]
+    rejections: Annotated[
+        dict[str, int], doc("Records rejected from accepted requests by reason, since start.")
+    ]
+    truncations: Annotated[
+        dict[str, int], doc("Attributes, keys, values and bodies cut by limit, since start.")
+    ]
+    redactions: Annotated[
+        dict[str, int], doc("Values replaced by redaction rules by action, since start.")
+    ]
+    full_services: Annotated[
+        list[str], doc("Services whose new metric series are rejected; at most 20.")
+    ]
 
 
 class LogUse(msgspec.Struct, frozen=True, kw_only=True):

@@ -199,7 +199,7 @@ def test_logs_and_attributes_of_a_trace(run: Run) -> None:
 def test_a_unique_prefix_of_a_trace_id_is_enough(run: Run) -> None:
     assert "frazil trace lists" in run("trace", "bb", code=1)
     assert "several trace ids start with aaaa" in run("trace", "aaaa", code=2)
-    assert "hex digits" in run("trace", "' OR 1=1", code=2)
+    assert "character 1 of the query" in run("trace", "' OR 1=1", code=2)
     assert json.loads(run("trace", shop.TRACE[:-1] + "1", "--json"))["span_count"] == 4
 
 
@@ -212,11 +212,13 @@ def test_a_trace_as_json_has_its_logs_on_request(run: Run) -> None:
 def test_traces_are_listed_by_service_errors_and_duration(run: Run) -> None:
     everything = [json.loads(line) for line in run("trace", "--json").splitlines()]
     assert {each["trace_id"] for each in everything} == {shop.TRACE, shop.OTHER}
-    for flags in (["--errors"], ["--service", "bank"], ["--min-duration", "50ms"]):
+    searches = (["service.name=bank"], ["duration>=1ms status:error"])
+    for flags in (["--errors"], ["--service", "bank"], ["--min-duration", "50ms"], *searches):
         (only,) = run("trace", "--json", *flags).splitlines()
         assert json.loads(only)["trace_id"] == shop.TRACE
     assert "buy" in run("trace")
     assert "no traces match" in run("trace", "--service", "nobody")
+    assert "No span has the field servce" in run("trace", "servce:bank")
 
 
 # tail

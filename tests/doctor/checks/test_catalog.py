@@ -166,3 +166,24 @@ def test_a_server_that_never_responds_times_out(
         patient = Patient(tmp_path, f"lake.catalog.uri = '{uri}'", "lake.catalog.type = 'rest'")
         found = problem(patient.check(check_catalog))
     assert found.level == "failure" and "timed out" in found.found
+
+
+def test_a_bucket_that_does_not_answer_is_a_failure(tmp_path: Path) -> None:
+    endpoint = f"http://127.0.0.1:{free_port()}"
+    patient = Patient(
+        tmp_path,
+        "lake.warehouse = 's3://bucket/folder'",
+        f"lake.catalog.'s3.endpoint' = '{endpoint}'",
+    )
+    patient.data.mkdir()
+    found = problem(patient.check(check_catalog))
+    assert (found.check, found.level) == ("warehouse", "failure")
+    assert "s3://bucket/folder does not answer" in found.found
+    assert found.fix and "s3.endpoint" in found.fix.text
+
+
+def test_a_catalog_without_a_type_is_a_failure(tmp_path: Path) -> None:
+    patient = Patient(tmp_path, "lake.catalog.urii = 'http://x'")
+    patient.data.mkdir()
+    found = problem(patient.check(check_catalog))
+    assert found.level == "failure" and "it needs a type" in found.found

@@ -126,17 +126,21 @@ def test_versions_are_unknown_when_run_from_source(
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("sys.version_info", (3, 10, 1)), ("platform.system", lambda: "Darwin")],
+    ("name", "value", "level"),
+    [
+        ("sys.version_info", (3, 10, 1), "failure"),
+        ("platform.system", lambda: "Windows", "failure"),
+        ("platform.system", lambda: "Darwin", "warning"),
+    ],
 )
-def test_another_python_or_system_is_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object
+def test_another_python_or_system_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object, level: str
 ) -> None:
     patient = Patient(tmp_path)
     assert all_ok(patient.check(check_python))
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(name, value)
-        assert problem(patient.check(check_python)).level == "failure"
+        assert problem(patient.check(check_python)).level == level
     assert all_ok(patient.check(check_python))
 
 

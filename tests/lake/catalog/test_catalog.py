@@ -187,3 +187,15 @@ def test_a_locked_catalog_is_waited_for(tmp_path: Path) -> None:
         release.join()
     assert catalog.list_namespaces() == [("frazil",)]
     catalog.close()
+
+
+def test_file_options_alone_keep_the_embedded_catalog() -> None:
+    """As docs/lake-tables.md shows for S3. A name that says more needs a type or a uri."""
+    files = {"s3.region": "eu-west-1", "s3.endpoint": "http://127.0.0.1:9000"}
+    config = LakeConfig(catalog=files, warehouse="s3://bucket/folder")
+    properties = catalog_properties(config, DATA)
+    assert properties["uri"].startswith("sqlite:////data/lake/catalog.db")
+    assert properties["warehouse"] == "s3://bucket/folder"
+    assert files.items() <= properties.items()
+    with pytest.raises(Malformed, match=r"lake\.catalog has type"):
+        catalog_properties(LakeConfig(catalog={**files, "urii": "http://x"}), DATA)

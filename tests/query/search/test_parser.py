@@ -41,6 +41,8 @@ def _attributes(n: int) -> list[tuple[str, str]]:
         ("number", NUMBERS[n % len(NUMBERS)]),
         ("odd key", HOSTILE[n % len(HOSTILE)]),
         ("level", "9000"),
+        ("zone", "of the record"),
+        ("host.name", "node-x"),
     ]
     return [pair for at, pair in enumerate(pairs) if (n >> at) % 4]
 
@@ -119,11 +121,16 @@ def has_words(text: str | None, node: parser.Phrase) -> bool:
 
 
 def value_of(table: str, name: str, test: parser.Test, row: dict[str, Any]) -> Any:
-    name = {"service": "service_name", "trace": "trace_id", "span": "span_id"}.get(name, name)
+    name = {
+        "service": "service_name",
+        "service.name": "service_name",
+        "trace": "trace_id",
+        "span": "span_id",
+    }.get(name, name)
     if table == "spans" and name == "status":
         is_word = isinstance(test, parser.Equals) and test.value.upper() in ("UNSET", "OK", "ERROR")
         name = "status_code" if is_word else "http_response_status_code"
-    if table == "spans" and name == "duration_ms":
+    if table == "spans" and name in ("duration", "duration_ms"):
         return Decimal(row["duration_nano"]) / 1_000_000
     if name == "time":
         return moment(row["time"])
@@ -131,7 +138,12 @@ def value_of(table: str, name: str, test: parser.Test, row: dict[str, Any]) -> A
         return row[name]
     if name.startswith("resource."):
         return dict(row.get("resource_attributes", ())).get(name.removeprefix("resource."))
-    return dict(row["attributes"]).get(name.removeprefix("attribute."))
+    of_record = dict(row["attributes"]).get(name.removeprefix("attribute."))
+    if of_record is not None or name.startswith("attribute."):
+        return of_record
+    if name == "host.name":
+        return row.get("host_name")
+    return dict(row.get("resource_attributes", ())).get(name)
 
 
 def moment(time_us: int) -> datetime.datetime:
@@ -152,7 +164,7 @@ def passes(table: str, name: str, test: parser.Test, row: dict[str, Any]) -> boo
         return re.fullmatch(pattern, str(value), re.DOTALL) is not None
     if isinstance(test, parser.Equals):
         if isinstance(value, int | Decimal):
-            return Decimal(test.value) == value
+            return milliseconds(test.value) == value
         if isinstance(value, datetime.datetime):
             return value == datetime.datetime.fromisoformat(test.value)
         if name in ("kind", "status", "status_code"):
@@ -174,10 +186,17 @@ def number_of(text: str) -> Decimal | None:
     return Decimal(text.strip()) if is_number else None
 
 
+def milliseconds(text: str) -> Decimal:
+    """A number; with a unit, in milliseconds."""
+    units = {"us": "0.001", "ms": "1", "s": "1000", "m": "60000"}
+    number, unit = re.fullmatch(r"(.*?)(us|ms|s|m|)", text).groups()  # type: ignore[union-attr]
+    return Decimal(number) * Decimal(units.get(unit, "1"))
+
+
 def compares(value: Any, sign: str, other: str) -> bool:
     if value is None:
         return False
-    edge: Any = Decimal(other) if not isinstance(value, datetime.datetime) else None
+    edge: Any = milliseconds(other) if not isinstance(value, datetime.datetime) else None
     if edge is None:
         edge = datetime.datetime.fromisoformat(other)
     signs = {"<": value < edge, "<=": value <= edge, ">": value > edge, ">=": value >= edge}
@@ -224,6 +243,7 @@ EDGES = st.sampled_from(["0", "-3", "+7", "1.5", "404", "500", "1e3", "999999999
 SIGNS = st.sampled_from(["<", "<=", ">", ">="])
 RANGES = st.builds("{}..{}".format, st.just("*") | EDGES, EDGES)
 COMPARISONS = st.builds("{}{}".format, SIGNS, EDGES) | RANGES
+DURATIONS = st.sampled_from(["5", "5ms", "1.5ms", "500us", "0.01s", "1m", "2.5ms..0.01s"])
 WORDS = st.sampled_from(
     ["payment", "pay*", "REFUSED", '"connection refused"', "10.0.0.1", "order-7", "cart", "10.0*"]
 )
@@ -237,17 +257,19 @@ def one_or_several(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 def fields(names: list[str], values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.builds("{}:{}".format, st.sampled_from(names), one_or_several(values))
+    colons = st.sampled_from([":", "=", "!="])
+    return st.builds("{}{}{}".format, st.sampled_from(names), colons, one_or_several(values))
 
 
 ATTRIBUTES = fields(
-    ["http.route", "number", '"odd key"', "attribute.level", "nobody", "host_name"],
+    ["http.route", "number", '"odd key"', "attribute.level", "nobody", "host_name", "zone"],
     TEXTS | PATTERNS | COMPARISONS,
 )
 LOG_TERMS = st.one_of(
     WORDS,
     ATTRIBUTES,
-    fields(["service", "service_name", "resource.zone"], TEXTS | PATTERNS),
+    fields(["service", "service.name", "service_name", "resource.zone"], TEXTS | PATTERNS),
+    fields(["host.name", "zone"], st.sampled_from(["node-a", "node-x", "node*", "a*b", "*"])),
     fields(["trace", "trace_id"], st.sampled_from([TRACE, TRACE.upper(), "ffff", "*"])),
     fields(["flags", "severity_number"], EDGES | COMPARISONS | st.sampled_from(["1*", "*"])),
     fields(["severity", "level"], LEVELS | st.sampled_from(["*", "unspecified"])),
@@ -261,6 +283,8 @@ SPAN_TERMS = st.one_of(
     fields(["kind", "status_code"], st.sampled_from(["server", "ERROR", "unset", "*"])),
     fields(["status"], st.sampled_from(["error", "OK", "500", "5*", "*"]) | COMPARISONS),
     fields(["duration_ms"], EDGES | COMPARISONS),
+    fields(["duration"], DURATIONS | st.sampled_from([">5ms", "<=0.01s", ">=500us"])),
+    st.builds("duration{}{}".format, SIGNS, st.sampled_from(["5", "5ms", "0.01s"])),
     fields(["http_response_status_code"], EDGES | COMPARISONS),
 )
 
@@ -382,6 +406,21 @@ def test_an_error_says_where_and_what_to_do(query: str, said: str, place: tuple[
     assert (caught.value.begin, caught.value.end) == place
 
 
+def test_a_wrong_duration_says_what_to_write() -> None:
+    with pytest.raises(Malformed, match=re.escape("duration needs a duration, such as")) as caught:
+        query_conditions("spans", "duration:>5parsecs")
+    assert (caught.value.begin, caught.value.end) == (9, 18)
+
+
+@pytest.mark.parametrize(
+    "word", ["YWJj==", "a=", "Vec<u8>", "https://x/?a=b", "std::map=x", "a !="]
+)
+def test_signs_that_compare_nothing_are_text(word: str) -> None:
+    node = parse(f"x {word} y" if word != "a !=" else 'x "a !="')
+    assert isinstance(node, parser.All)
+    assert all(isinstance(each, parser.Phrase) for each in node.nodes)
+
+
 WRITTEN = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 
@@ -396,7 +435,7 @@ def test_what_the_document_shows_is_understood(engine: Engine) -> None:
     shown = _documented()
     assert len(shown) > 10
     for query in shown:
-        table = "spans" if query.startswith(("duration_ms", "status")) else "logs"
+        table = "spans" if query.startswith(("duration", "status")) else "logs"
         assert found(engine, table, query) == expected(table, query)
 
 
@@ -407,13 +446,17 @@ def test_what_the_document_shows_is_understood(engine: Engine) -> None:
         ("logs", "-service:cart", "service_name <> 'cart'"),
         ("logs", "service:(cart OR web)", "service_name IN ('cart', 'web')"),
         ("logs", "severity:>=warning", "severity_number >= 13"),
-        ("logs", "x:a%*", r"attributes['x'] LIKE 'a\%%'"),
-        ("logs", "x:>1.50", "TRY_CAST(attributes['x'] AS DOUBLE) > 1.5"),
+        ("logs", "x:a%*", r"coalesce(attributes['x'], resource_attributes['x']) LIKE 'a\%%'"),
+        ("logs", "attribute.x:>1.50", "TRY_CAST(attributes['x'] AS DOUBLE) > 1.5"),
+        ("logs", "host.name=a", "coalesce(attributes['host.name'], host_name) = 'a'"),
+        ("logs", "service.name!=a", "service_name <> 'a'"),
         ("logs", "http://x 12:30 std::a", """matches(body, '"http://x" "12:30" "std::a"')"""),
         ("logs", 'a "b c" d*', """matches(body, 'a "b c" d*')"""),
-        ("logs", "x:../y", "attributes['x'] = '../y'"),
+        ("spans", "http.route:../y", "attributes['http.route'] = '../y'"),
         ("logs", "resource.a:b", "resource_attributes['a'] = 'b'"),
         ("spans", "duration_ms:>1.5", "duration_nano > 1500000"),
+        ("spans", "duration:1.5s..2m", "duration_nano BETWEEN 1500000000 AND 120000000000"),
+        ("spans", "duration_nano>=7", "duration_nano >= 7"),
         ("spans", "status:500..599", "http_response_status_code BETWEEN 500 AND 599"),
         ("spans", "status:error", "status_code = 'ERROR'"),
     ],

@@ -34,6 +34,7 @@ def _log(n: int) -> dict[str, Any]:
         _row=n,
         service_name="cart" if n % 3 else "web",
         attributes=attributes,
+        host_name="a",
         resource_attributes=[("host.name", "a")],
         scope_attributes=[("build", "7")] if n == 1 else [],
     )
@@ -107,7 +108,7 @@ def test_field_names_for_completion(ask: Ask) -> None:
     assert [(field.name, field.kind, field.count) for field in found if field.count] == [
         ("http.route", "attribute", 60),
         ("attribute.level", "attribute", 60),
-        ("resource.host.name", "resource", 60),
+        ("host.name", "resource", 60),
         ("user.id", "attribute", 45),
         ("scope.build", "scope", 1),
     ]
@@ -151,7 +152,7 @@ def test_a_search_becomes_readable_sql(ask: Ask) -> None:
         exclude={"user.id": "7", "severity": "ERROR"},
         search="line",
         min_severity="INFO",
-        query="service:cart -http.route:/x",
+        query="service:cart -attribute.http.route:/x",
     )
     assert sql.splitlines() == [
         "SELECT time, severity_text, service_name, body, trace_id, attributes",
@@ -160,7 +161,8 @@ def test_a_search_becomes_readable_sql(ask: Ask) -> None:
         "  AND time < TIMESTAMP '2026-09-21 15:00:00Z'",
         "  AND service_name IN ('cart', 'web')",
         "  AND attributes['level'] = 'x'",
-        "  AND (attributes['user.id'] IS DISTINCT FROM '7')",
+        "  AND (coalesce(attributes['user.id'], resource_attributes['user.id']) "
+        "IS DISTINCT FROM '7')",
         "  AND severity_number NOT BETWEEN 17 AND 20",
         "  AND severity_number >= 9",
         "  AND matches(body, 'line')",

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from frazil.errors import Malformed
 from frazil.model.arrow import LOGS, METRICS, SPANS
 from frazil.query.search.filters import Ask, TimeRange, text, timestamp_sql
+from frazil.query.telemetry.deployments import deployments
 from frazil.query.telemetry.logs import facets, histogram
 from frazil.query.telemetry.services import (
     dependencies,
@@ -31,6 +32,8 @@ from frazil.query.telemetry.volume import volumes
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 BEGIN_NS = int(BEGIN.timestamp()) * 1_000_000_000
 MS = 1_000_000
+REMOTE, LOCAL = 0x301, 0x101
+"""Flags of a span whose parent is in another process, or in its own."""
 
 
 def span(number: int, at_ms: int, ms: int, service: str, name: str, **more: Any) -> dict[str, Any]:
@@ -54,9 +57,9 @@ def under(number: int) -> str:
 
 SHOP = [
     span(1, 0, 100, "web", "GET /", attributes=[("user", "ann")]),
-    span(2, 10, 50, "cart", "load", parent_span_id=under(1)),
-    span(3, 20, 10, "db", "select", parent_span_id=under(2)),
-    span(4, 70, 20, "cart", "price", parent_span_id=under(1)),
+    span(2, 10, 50, "cart", "load", parent_span_id=under(1), kind="SERVER"),
+    span(3, 20, 10, "db", "select", parent_span_id=under(2), flags=REMOTE),
+    span(4, 70, 20, "cart", "price", parent_span_id=under(1), kind="CONSUMER"),
     span(5, 1000, 300, "web", "GET /", of=2, attributes=[("user", "bob")]),
     span(
         6,
@@ -66,6 +69,7 @@ SHOP = [
         "load",
         of=2,
         parent_span_id=under(5),
+        kind="SERVER",
         status_code="ERROR",
         status_message="it's gone",
     ),
@@ -163,7 +167,7 @@ def test_traces_are_found_by(question: Mapping[str, Any], wanted: list[int], ask
 @pytest.mark.parametrize(
     ("order", "wanted"),
     [
-        ("newest", [3, 2, 1, 20, 21, 22, 23, 24]),
+        ("newest", [3, 2, 20, 21, 22, 23, 24, 1]),
         ("longest", [2, 1, 3, 20, 21, 22, 23, 24]),
         ("spans", [1, 2, 3, 20, 21, 22, 23, 24]),
         ("errors", [2, 1, 3, 20, 21, 22, 23, 24]),
@@ -257,9 +261,10 @@ def test_a_deep_trace_does_not_recurse() -> None:
 def test_latencies_by_operation(ask: Ask) -> None:
     """The busiest first, with their share of failures."""
     found = latencies(ask)
-    assert (found[0].service, found[0].operation, found[0].span_count) == ("cart", "load", 2)
+    assert (found[0].service, found[0].operation, found[0].request_count) == ("cart", "load", 2)
     assert (found[0].error_count, found[0].max_nano) == (1, 250 * MS)
-    assert found[0].p50_nano <= found[0].p90_nano <= found[0].p99_nano <= 250 * MS
+    percentiles = (found[0].p50_nano, found[0].p95_nano, found[0].p99_nano)
+    assert percentiles == pytest.approx((150 * MS, 240 * MS, 248 * MS), rel=1e-6)
     assert {one.service for one in latencies(ask, service="web")} == {"web"}
 
 
@@ -268,13 +273,87 @@ def test_services_by_all_signals(ask: Ask) -> None:
     found = {one.name: one for one in services(ask)}
     assert sorted(found) == ["cart", "clock", "db", "web"]
     cart = found["cart"]
-    assert (cart.span_count, cart.error_count, cart.log_count, cart.error_log_count) == (3, 1, 2, 1)
-    assert cart.p50_nano is not None and cart.p50_nano <= (cart.p99_nano or 0) <= 250 * MS
+    assert (cart.request_count, cart.error_count, cart.log_count, cart.error_log_count) == (
+        3,
+        1,
+        2,
+        1,
+    )
+    percentiles = (cart.p50_nano, cart.p95_nano, cart.p99_nano)
+    assert percentiles == pytest.approx((50 * MS, 230 * MS, 246 * MS), rel=1e-6)
     assert cart.last_seen == BEGIN + datetime.timedelta(milliseconds=1100)
     clock = found["clock"]
     assert (clock.span_count, clock.p99_nano, clock.log_count, clock.point_count) == (0, None, 0, 1)
     early = services(ask, within=TimeRange(until=BEGIN + datetime.timedelta(seconds=1)))
     assert [one.name for one in early] == ["cart", "db", "web"]
+
+
+@pytest.mark.parametrize(
+    ("more", "is_request"),
+    [
+        ({"kind": "SERVER"}, True),
+        ({"kind": "CONSUMER"}, True),
+        ({"kind": "INTERNAL"}, False),
+        ({"kind": "CLIENT"}, False),
+        ({"kind": "UNSPECIFIED"}, False),
+        ({"kind": "INTERNAL", "flags": LOCAL}, False),
+        ({"kind": "INTERNAL", "flags": REMOTE}, True),
+        ({"kind": "UNSPECIFIED", "flags": 0x200}, False),
+        ({"kind": "INTERNAL", "parent_span_id": None}, True),
+        ({"kind": "CLIENT", "parent_span_id": None}, True),
+    ],
+)
+def test_requests_are_entry_spans(more: dict[str, Any], is_request: bool) -> None:
+    """By kind, parent and the flag of a remote parent, which counts only if it is said to be set;
+    by every function alike."""
+    given = {"parent_span_id": under(1), "flags": 0, **more}
+    rows = [span(1, 0, 9, "web", "GET /", kind="SERVER"), span(2, 1, 5, "cart", "load", **given)]
+    context = datafusion.SessionContext()
+    tables = (("spans", rows, SPANS), ("logs", LINES[:1], LOGS), ("metrics", POINTS[:1], METRICS))
+    for name, some, schema in tables:
+        context.register_record_batches(name, [table_of(some, schema).to_batches()])
+
+    def run(sql: str) -> pa.Table:
+        return context.sql(sql).to_arrow_table()
+
+    cart, _ = services(run)
+    assert (cart.span_count, cart.request_count) == (1, is_request)
+    steps = service_steps(run, datetime.timedelta(seconds=1), service="cart")
+    assert [one.request_count for one in steps] == [1] * is_request
+    assert [one.operation for one in latencies(run, service="cart")] == ["load"] * is_request
+    has_parent = given["parent_span_id"] is not None
+    assert [one.call_count for one in dependencies(run)] == [1] * (is_request and has_parent)
+
+
+def test_a_call_counts_where_the_callee_starts(ask: Ask) -> None:
+    """Its caller may have started before the time range."""
+    late = TimeRange(since=BEGIN + datetime.timedelta(milliseconds=5))
+    assert sum(one.call_count for one in dependencies(ask, within=late)) == 4
+
+
+def test_deployments_are_versions_that_were_not_seen_before() -> None:
+    """Neither the first known version, nor one that was seen before the time range."""
+    hour = 3_600_000
+    seen = [(0, "web", "1"), (hour, "web", "2"), (hour + 1, "web", "1"), (2 * hour, "cart", "7")]
+    rows = [
+        span(n, at, 5, service, "GET /", of=n, resource_attributes=[("service.version", version)])
+        for n, (at, service, version) in enumerate(seen)
+    ]
+    rows += [span(9, 5, 5, "web", "GET /", of=9)]
+    context = datafusion.SessionContext()
+    context.register_record_batches("spans", [table_of(rows, SPANS).to_batches()])
+
+    def found(**more: Any) -> list[tuple[str, str, str, datetime.datetime]]:
+        return [
+            (one.service, one.previous_version, one.version, one.time)
+            for one in deployments(lambda sql: context.sql(sql).to_arrow_table(), **more)
+        ]
+
+    deployed = ("web", "1", "2", BEGIN + datetime.timedelta(hours=1))
+    assert found() == found(service="web") == [deployed]
+    assert found(within=TimeRange(since=BEGIN + datetime.timedelta(minutes=50))) == [deployed]
+    assert found(within=TimeRange(since=BEGIN + datetime.timedelta(minutes=61))) == []
+    assert found(service="cart") == []
 
 
 def test_volumes_by_service(ask: Ask) -> None:
@@ -293,9 +372,9 @@ def test_volumes_by_service(ask: Ask) -> None:
 
 
 def test_services_over_time(ask: Ask) -> None:
-    """One line for each step that a service has spans in."""
+    """One line for each step that a service has requests in."""
     found = [
-        ((one.time - BEGIN).seconds, one.service, one.span_count, one.error_count)
+        ((one.time - BEGIN).seconds, one.service, one.request_count, one.error_count)
         for one in service_steps(ask, datetime.timedelta(seconds=1))
     ]
     assert found == [
@@ -356,7 +435,7 @@ def test_dependencies_by_parent_spans(ask: Ask) -> None:
 
 
 def test_dependencies_by_span_links() -> None:
-    """Messages: a span is linked to those that sent what it works on, each of which counts."""
+    """Messages: a span is linked to those that sent what it works on. It counts once per sender."""
     empty = {"trace_state": "", "attributes": [], "dropped_attributes_count": 0, "flags": 0}
     sent = {
         number: {"trace_id": f"{1:032x}", "span_id": under(number), **empty} for number in (1, 2, 9)
@@ -367,13 +446,14 @@ def test_dependencies_by_span_links() -> None:
         span(3, 500, 40, "mailer", "process", of=2, links=[sent[1], sent[2], sent[9]]),
         span(4, 600, 60, "mailer", "process", of=3, links=[sent[2]], status_code="ERROR"),
         span(5, 700, 10, "shop", "look again", of=4, links=[sent[1]]),
-        span(6, 6, 1, "bank", "pay", parent_span_id=under(1)),
+        span(6, 6, 1, "bank", "pay", parent_span_id=under(1), kind="SERVER"),
+        span(7, 6, 1, "bank", "look up", parent_span_id=under(6), kind="INTERNAL"),
     ]
     context = datafusion.SessionContext()
     context.register_record_batches("spans", [table_of(rows, SPANS).to_batches()])
     found = dependencies(lambda sql: context.sql(sql).to_arrow_table())
     shown = [(one.caller, one.callee, one.is_linked, one.call_count) for one in found]
-    assert shown == [("shop", "mailer", True, 3), ("shop", "bank", False, 1)]
+    assert shown == [("shop", "mailer", True, 2), ("shop", "bank", False, 1)]
     assert found[0].error_count == 1
     assert 40 * MS <= found[0].p95_nano <= 60 * MS
 

@@ -42,6 +42,7 @@ LOGS: list[tuple[str, Any]] = [
     ("service:(gateway OR cart) -GET", is_other),
     ("severity:>=WARN OR cart.items:>3", lambda told: is_bad(told) or items(told) > 3),
     ("cart.items:* resource.host.name:node*", lambda told: items(told) > 0),
+    ("cart.items:* host.name=node*", lambda told: items(told) > 0),
 ]
 
 
@@ -110,6 +111,16 @@ def test_field_names_for_completion(there: Served, sent: Sent) -> None:
     assert [field["name"] for field in spans] == ["http.route"]
     metrics = get(there, "fields", table="metrics", prefix="metric")["fields"]
     assert {"name": "metric_name", "kind": "column", "count": None} in metrics
+
+
+def test_an_empty_search_and_a_trace_by_its_id(there: Served, sent: Sent) -> None:
+    hints = get(there, "query/hints", table="logs", query="servce.name:gateway")
+    assert "has the field servce.name" in hints["reason"]
+    assert hints["suggestions"][0]["query"] in ("service.name:gateway", "service_name:gateway")
+    wanted = sent.spans[0].record.trace_id.hex()
+    (found,) = get(there, "traces/lookup", id=wanted[:20].upper())["traces"]
+    assert found["trace_id"] == wanted
+    assert get(there, "traces/lookup", id="f" * 32)["traces"] == []
 
 
 def test_a_wrong_query_has_the_position_of_its_error(there: Served) -> None:

@@ -14,8 +14,8 @@ from tests.demo.records import Sent, SentRow
 from tests.serve.served import Served, fill, get, served
 
 WORDS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
-ERROR = 2
-"""Of a span's status, in protobuf."""
+ERROR, SERVER, CONSUMER = 2, 2, 5
+"""A status and kinds of a span, in protobuf."""
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -294,15 +294,24 @@ def test_an_unknown_trace_is_404(there: Served, trace_id: str, status: int, word
     assert words in said.message
 
 
+def is_request(told: SentRow) -> bool:
+    """In the shop, every call to another service has a SERVER or CONSUMER span."""
+    return told.record.kind in (SERVER, CONSUMER) or not told.record.parent_span_id
+
+
 def test_services_and_their_volumes(there: Served, sent: Sent) -> None:
     spans = Counter(told.service for told in sent.spans)
-    failed = Counter(told.service for told in sent.spans if told.record.status.code == ERROR)
+    requests = Counter(told.service for told in sent.spans if is_request(told))
+    failed = Counter(
+        told.service for told in sent.spans if is_request(told) and told.record.status.code == ERROR
+    )
     logs = Counter(told.service for told in sent.logs)
     points = Counter(told.service for told in sent.points)
     found = {each["name"]: each for each in get(there, "services")["services"]}
     assert found.keys() == spans.keys() | logs.keys() | points.keys()
     for name, each in found.items():
         assert each["span_count"] == spans[name]
+        assert each["request_count"] == requests[name]
         assert each["error_count"] == failed[name]
         assert each["log_count"] == logs[name]
         assert each["point_count"] == points[name]
@@ -321,11 +330,14 @@ def test_services_over_time(there: Served, sent: Sent) -> None:
     counts, failed = Counter[str](), Counter[str]()
     for each in get(there, "services/series", step="30s")["steps"]:
         assert datetime.datetime.fromisoformat(each["time"]).second % 30 == 0
-        counts[each["service"]] += each["span_count"]
+        counts[each["service"]] += each["request_count"]
         failed[each["service"]] += each["error_count"]
-    assert counts == Counter(told.service for told in sent.spans)
-    wanted = Counter(told.service for told in sent.spans if told.record.status.code == ERROR)
+    requests = [told for told in sent.spans if is_request(told)]
+    assert counts == Counter(told.service for told in requests)
+    wanted = Counter(told.service for told in requests if told.record.status.code == ERROR)
     assert +failed == wanted
+    mailer = get(there, "services/series", step="30s", service="mailer")["steps"]
+    assert {each["service"] for each in mailer} == {"mailer"}
 
 
 def test_operations_and_failures(there: Served, sent: Sent) -> None:
@@ -333,14 +345,15 @@ def test_operations_and_failures(there: Served, sent: Sent) -> None:
     failed: Counter[tuple[str, str, str | None, str | None]] = Counter()
     for told in sent.spans:
         took = told.record.end_time_unix_nano - told.record.start_time_unix_nano
-        durations.setdefault((told.service, told.record.name), []).append(took)
+        if is_request(told):
+            durations.setdefault((told.service, told.record.name), []).append(took)
         if told.record.status.code == ERROR:
             kind = [a.value for a in told.record.attributes if a.key == "error.type"]
             message = told.record.status.message or None
             error_type = kind[0].string_value if kind else None
             failed[told.service, told.record.name, message, error_type] += 1
     found = get(there, "operations", limit=1000)["operations"]
-    assert {(each["service"], each["operation"]): each["span_count"] for each in found} == {
+    assert {(each["service"], each["operation"]): each["request_count"] for each in found} == {
         name: len(took) for name, took in durations.items()
     }
     for each in found:
@@ -379,19 +392,31 @@ def test_dependencies_by_parent_spans(there: Served, sent: Sent) -> None:
 
 
 def test_dependencies_by_span_links(there: Served, sent: Sent) -> None:
+    """A request counts once for each service that it has links to."""
     owner = {(told.record.trace_id, told.record.span_id): told.service for told in sent.spans}
     links: Counter[tuple[str, str]] = Counter()
-    for told in sent.spans:
-        for link in told.record.links:
-            sender = owner.get((link.trace_id, link.span_id))
-            if sender is not None and sender != told.service:
-                links[sender, told.service] += 1
+    for told in filter(is_request, sent.spans):
+        senders = {owner.get((link.trace_id, link.span_id)) for link in told.record.links}
+        links.update((sender, told.service) for sender in senders - {None, told.service} if sender)
     assert links["checkout", "mailer"] > 0
     found = get(there, "dependencies")["dependencies"]
     linked = {
         (each["caller"], each["callee"]): each["call_count"] for each in found if each["is_linked"]
     }
     assert linked == links
+
+
+def test_deployments_patterns_and_comparison(there: Served, sent: Sent) -> None:
+    """Over HTTP; the functions behind them have tests of their own."""
+    versions = {told.resource["service.version"] for told in sent.spans if told.service == "cart"}
+    assert len(get(there, "deployments", service="cart")["deployments"]) == len(versions) - 1
+    found = get(there, "logs/patterns", step="1m", limit=1000)
+    assert sum(each["count"] for each in found["patterns"]) == found["row_count"] == len(sent.logs)
+    requests = sum(told.service == "cart" and is_request(told) for told in sent.spans)
+    compared = get(there, "compare", service="cart", since="1d")
+    assert compared["current"]["request_count"] + compared["baseline"]["request_count"] <= requests
+    said = there.ask("GET", "/api/v1/compare?service=cart")
+    assert (said.status, "previous period" in said.message) == (400, True)
 
 
 def test_metrics_and_their_labels(there: Served, sent: Sent) -> None:

@@ -79,8 +79,10 @@ def test_a_new_dashboard_starts_from_a_template(page: Page, node: Node) -> None:
     lines = panel(page, "Requests per second").get_by_role("group", name="Lines")
     expect(lines.get_by_role("row").nth(5)).to_be_visible()
     expect(panel(page, "Operations").get_by_role("row").nth(3)).to_contain_text(re.compile(r"\d"))
-    expect(panel(page, "Slowest operations, p95").get_by_role("listitem")).to_have_count(10)
-    expect(panel(page, "Errors in logs").get_by_role("link").first).to_be_visible()
+    expect(panel(page, "Slowest operations by p95 latency").get_by_role("listitem")).to_have_count(
+        10
+    )
+    expect(panel(page, "Error logs").get_by_role("link").first).to_be_visible()
     assert file_of(node, "my-services")["title"] == "My services"
     page.goto("/dashboards")
     expect(page.get_by_role("row", name=re.compile("My services"))).to_contain_text("6")

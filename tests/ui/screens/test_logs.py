@@ -37,6 +37,23 @@ def query(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
+def test_records_are_grouped_into_patterns(page: Page) -> None:
+    """With counts and a trend; a pattern leads to its records."""
+    page.goto("/logs?is=service_name%3Dcatalogue")
+    page.get_by_role("button", name="Patterns").click()
+    expect(page).to_have_url(re.compile("patterns=1"))
+    shown = page.get_by_role("region", name="Patterns")
+    row = shown.get_by_role("row").filter(has_text="slow query: <*> ms, no index was used")
+    expect(row).to_contain_text("WARN")
+    count = row.get_by_role("cell").nth(1).inner_text()
+    expect(row.get_by_role("img", name="Records over time")).to_be_visible()
+    row.get_by_role("link", name="slow query").click()
+    expect(page.get_by_label("Search in logs")).to_have_value(
+        'service:"catalogue" "slow query" "ms no index was used"'
+    )
+    expect(page.get_by_text(f"{count} records")).to_be_visible()
+
+
 def test_the_histogram_narrows_the_time_range_and_can_be_hidden(page: Page) -> None:
     page.goto("/logs?from=30m")
     severities = page.get_by_role("group", name="Severities")
@@ -81,7 +98,7 @@ def test_facet_values_are_included_excluded_and_added_as_columns(page: Page) -> 
     expect(page).not_to_have_url(re.compile("not="))
     facets.get_by_role("button", name="Without Service checkout").click()
     expect(page).to_have_url(re.compile("not=service_name%3Dcheckout"))
-    page.get_by_role("button", name="Remove all").click()
+    page.get_by_role("button", name="Clear filters").click()
     page.get_by_label("Add a facet").fill("resource.service.version")
     page.keyboard.press("Enter")
     added = facets.get_by_role("button", name="service.version", exact=True)
@@ -189,7 +206,7 @@ def test_a_record_opens_in_place_and_its_values_become_filters(page: Page) -> No
     record.get_by_role("button", name="Without this service.version").click()
     expect(page).to_have_url(re.compile("not=resource.service.version"))
     # The open record no longer matches, but stays readable.
-    expect(page.get_by_text("not among those that fit")).to_be_visible()
+    expect(page.get_by_text("does not match the search")).to_be_visible()
     expect(record).to_be_visible()
 
 
@@ -303,15 +320,15 @@ def test_saved_views_are_listed_and_found_in_the_palette(page: Page) -> None:
     page.goto("/logs")
     expect(search(page)).to_be_visible()
     page.keyboard.press("Control+k")
-    page.get_by_label("What to do").fill("what fails")
+    page.get_by_role("combobox", name="Find").fill("what fails")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("is=severity%3DERROR"))
 
 
 def test_an_empty_result_offers_to_remove_the_filters(page: Page) -> None:
     page.goto("/logs?q=nosuchwordanywhere&is=service_name%3Dcart")
-    expect(page.get_by_text("No log record fits.")).to_be_visible()
-    page.get_by_role("link", name="remove all of them").click()
+    expect(page.get_by_text("No log records found")).to_be_visible()
+    page.get_by_role("link", name="Clear filters").click()
     expect(lines(page).first).to_be_visible()
 
 
@@ -442,7 +459,7 @@ def test_hostile_records_are_shown_as_text(browser: Browser, own_node: Node) -> 
             expect(key).to_be_visible()
             record.get_by_role("button", name=re.compile("as a column$")).first.click()
             record.get_by_role("button", name=re.compile("^Without this")).first.click()
-            expect(page.get_by_text("not among those that fit")).to_be_visible()
+            expect(page.get_by_text("does not match the search")).to_be_visible()
             expect(facets.get_by_role("button", name=re.compile("^Without"))).not_to_have_count(0)
         assert page.evaluate("window.hacked") is None
         assert page.evaluate("({}).x") is None

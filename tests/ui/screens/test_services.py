@@ -60,11 +60,37 @@ def test_every_service_has_rate_errors_and_durations(page: Page) -> None:
     payment = table(page).get_by_role("row").filter(has_text="payment")
     expect(payment).to_contain_text("%")
     expect(payment).to_contain_text("ms")
-    for label in ("Spans per second of payment", "Errors of payment", "p95 of payment"):
+    for label in (
+        "Requests per second of payment",
+        "Error rate of payment",
+        "p95 latency of payment",
+    ):
         line = payment.get_by_role("img", name=f"{label} over time").locator(".line")
         expect(line).to_have_attribute("d", re.compile("(L.*){6}"))
     healthy = table(page).get_by_role("row").filter(has_text="recommendation")
     expect(healthy.get_by_role("img")).to_have_count(2)
+
+
+def test_deployments_are_marked_on_charts(page: Page) -> None:
+    """On the sparklines of the service, and with version and time on every chart."""
+    page.goto("/services")
+    checkout = table(page).get_by_role("row").filter(has_text="checkout")
+    rate = checkout.get_by_role("img", name="Requests per second of checkout")
+    expect(rate.locator(".mark")).to_have_count(4)
+    payment = table(page).get_by_role("row").filter(has_text="payment")
+    expect(payment.locator(".mark")).to_have_count(0)
+    deployed = re.compile(r"checkout 1\.8\.0 deployed at [\d:]{8}, after 1\.7\.4")
+    page.goto("/traces")
+    expect(page.get_by_role("img", name="Durations of traces")).to_have_attribute(
+        "aria-label", deployed
+    )
+    page.goto("/logs")
+    chart = page.get_by_role("img", name="Records over time")
+    expect(chart).to_have_attribute("aria-label", deployed)
+    expect(chart).to_have_attribute("aria-label", re.compile("catalogue 3.9.0"))
+    page.goto("/logs?is=service_name%3Dcheckout")
+    expect(chart).to_have_attribute("aria-label", deployed)
+    expect(chart).not_to_have_attribute("aria-label", re.compile("catalogue"))
 
 
 def test_services_are_sorted_and_filtered_by_name(page: Page) -> None:
@@ -103,6 +129,27 @@ def test_a_service_expands_to_its_operations(page: Page) -> None:
     page.go_back()
     page.get_by_role("button", name="checkout").click()
     expect(inside).to_have_count(0)
+
+
+def test_two_versions_of_a_service_are_compared(page: Page) -> None:
+    """The failed deployment shows: error rate, attributes, and a new log pattern."""
+    page.goto("/services?open=checkout")
+    page.get_by_label("Compare", exact=True).select_option(label="1.7.4 \u2192 1.8.0")
+    expect(page).to_have_url(re.compile("compare=version"))
+    shown = page.get_by_role("region", name="Comparison")
+    rate = shown.get_by_role("row", name=re.compile("^Error rate [\\d.]+ % 1[\\d.]+ %"))
+    expect(rate.locator(".error")).to_have_text(re.compile(r"^\+[\d,]+ %$"))
+    value = shown.get_by_role("row").filter(has_text="http.response.status_code")
+    expect(value.filter(has=page.get_by_role("link", name="500"))).to_have_count(1)
+    pattern = shown.get_by_role("row").filter(has_text="index out of range [<*>]")
+    expect(pattern).to_contain_text("1.8.0")
+    page.reload()
+    pattern.get_by_role("link").click()
+    expect(page).to_have_url(re.compile("/logs"))
+    expect(page.get_by_text("index out of range").first).to_be_visible()
+    page.go_back()
+    page.get_by_label("Compare", exact=True).select_option(label="Previous period")
+    expect(shown.get_by_role("columnheader", name="Previous period").first).to_be_visible()
 
 
 def test_a_service_links_to_its_traces_and_logs(page: Page) -> None:
@@ -171,8 +218,9 @@ def test_an_empty_time_range_is_reported(page: Page) -> None:
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
     with open_page(browser, node.url, theme=theme) as page:
-        page.goto("/services?open=checkout&all=1")
-        expect(page.locator("td.inside")).to_contain_text("Operations")
+        page.goto("/services?open=checkout&all=1&compare=previous")
+        expect(page.locator("td.inside")).to_contain_text("Attributes that differ most")
+        expect(page.locator("td.inside")).to_contain_text("Max latency")
         assert accessibility_violations(page) == []
         page.get_by_role("tab", name="Map").click()
         expect(page.locator("a.service").first).to_be_visible()

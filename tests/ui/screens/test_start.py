@@ -97,7 +97,7 @@ def test_a_refused_demo_shows_the_reason(page: Page) -> None:
 def test_the_overview_shows_current_failures(page: Page) -> None:
     """They link to a trace and to logs."""
     page.goto("/")
-    fails = page.get_by_role("region", name=re.compile("services have failed spans"))
+    fails = page.get_by_role("region", name=re.compile("services have failed requests"))
     expect(fails).to_contain_text("no answer within 1500 ms")
     services = page.get_by_role("region", name="Services in the last hour")
     logs = services.get_by_role("row").filter(has_text="payment").get_by_role("link").last

@@ -426,7 +426,7 @@ def test_an_unknown_trace_shows_an_error(browser: Browser, known: Node) -> None:
     with open_page(browser, known.url, allowed=("404",)) as page:
         page.goto(f"/trace/{'0' * 32}")
         expect(page.get_by_role("alert")).to_contain_text("trace 0000")
-        expect(page.get_by_role("link", name="Look for traces")).to_be_visible()
+        expect(page.get_by_role("link", name="All traces")).to_be_visible()
 
 
 @pytest.mark.parametrize("tab", ["waterfall", "flame", "statistics", "logs"])

@@ -77,7 +77,7 @@ def test_facet_values_are_included_and_excluded(page: Page) -> None:
     expect(lines(page).filter(has_not_text="POST /checkout")).to_have_count(0)
     # Other values of the facet are still listed.
     expect(facets.get_by_role("button", name=re.compile(r"^storefront"))).to_be_visible()
-    page.get_by_role("button", name="Give up service_name=payment").click()
+    page.get_by_role("button", name="Remove service_name=payment").click()
     expect(lines(page).filter(has_not_text="POST /checkout").first).to_be_visible()
     mailer = facets.get_by_role("button", name=re.compile("^mailer"))
     mailer.click()
@@ -182,8 +182,8 @@ def test_traces_are_filtered_by_errors_and_root_spans(page: Page) -> None:
     page.goto("/traces?is=service_name%3Dpayment")
     expect(lines(page).first).to_be_visible()
     page.get_by_role("button", name="Root spans only").click()
-    expect(page.get_by_text("No trace of this time fits.")).to_be_visible()
-    page.get_by_role("link", name="Look at all traces").click()
+    expect(page.get_by_text("No traces found")).to_be_visible()
+    page.get_by_role("link", name="Clear filters").click()
     expect(lines(page).first).to_be_visible()
 
 
@@ -268,11 +268,11 @@ def test_a_dot_shows_its_trace_and_a_click_opens_it(page: Page) -> None:
 
 def test_scrolling_loads_more_pages(page: Page) -> None:
     page.goto("/traces")
-    told = page.get_by_role("status").filter(has_text="in the list")
-    expect(told).to_contain_text("50 so far")
+    told = page.get_by_role("status").filter(has_text="loaded")
+    expect(told).to_contain_text("50 loaded")
     rows = page.get_by_role("list", name="Traces")
     rows.evaluate("element => element.scrollTo(0, element.scrollHeight)")
-    expect(told).to_contain_text("100 so far")
+    expect(told).to_contain_text("100 loaded")
 
 
 def test_a_trace_that_moved_to_a_later_page_is_listed_once(page: Page) -> None:
@@ -286,11 +286,11 @@ def test_a_trace_that_moved_to_a_later_page_is_listed_once(page: Page) -> None:
 
     change(page, repeat)
     page.goto("/traces")
-    told = page.get_by_role("status").filter(has_text="in the list")
-    expect(told).to_contain_text("50 so far")
+    told = page.get_by_role("status").filter(has_text="loaded")
+    expect(told).to_contain_text("50 loaded")
     rows = page.get_by_role("list", name="Traces")
     rows.evaluate("element => element.scrollTo(0, element.scrollHeight)")
-    expect(told).to_contain_text("99 so far")
+    expect(told).to_contain_text("99 loaded")
 
 
 def test_the_list_is_navigated_by_keyboard(page: Page) -> None:
@@ -357,13 +357,13 @@ def test_an_invalid_search_shows_an_error(browser: Browser, node: Node) -> None:
 def test_traces_are_filtered_by_two_services_on_their_path(page: Page) -> None:
     page.goto("/traces?through=checkout&through=payment")
     expect(lines(page).first).to_contain_text("POST /checkout")
-    page.get_by_role("button", name="Give up through payment").click()
+    page.get_by_role("button", name="Remove through payment").click()
     expect(page).to_have_url(re.compile(r"\?through=checkout$"))
 
 
 def test_an_empty_time_range_is_reported(page: Page) -> None:
     page.goto("/traces?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z")
-    expect(page.get_by_text("No traces in this time.")).to_be_visible()
+    expect(page.get_by_text("No traces found")).to_be_visible()
 
 
 def test_hidden_parts_send_no_requests(page: Page) -> None:

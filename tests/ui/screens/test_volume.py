@@ -74,7 +74,7 @@ def test_an_empty_time_range_links_to_the_start_page(page: Page) -> None:
     page.goto("/volume?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z")
     expect(page.get_by_text("Nothing came in that time.")).to_be_visible()
     page.get_by_role("link", name="send something").click()
-    expect(page.get_by_role("heading", name="Start", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Home", level=1)).to_be_visible()
 
 
 @pytest.mark.parametrize("theme", THEMES)

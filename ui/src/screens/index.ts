@@ -14,7 +14,7 @@ export interface Screen {
 }
 
 export const screens: Record<ScreenName, Screen> = {
-  start: { title: "Start", load: () => import("./start/Start.svelte"), hasTime: false, key: "h" },
+  start: { title: "Home", load: () => import("./start/Start.svelte"), hasTime: false, key: "h" },
   logs: { title: "Logs", load: () => import("./logs/Logs.svelte"), hasTime: true, key: "l" },
   traces: {
     title: "Traces",

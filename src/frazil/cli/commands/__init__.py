@@ -7,11 +7,14 @@ status.py       show node status
 sql.py          query with SQL
 tail.py         print records as they arrive
 trace.py        show a trace, or list the newest
+services.py     show request rate, error rate and latency of services
 topics.py       list topics and partitions of the log
 subscribers.py  list the subscribers of the log
 repair.py       find and set aside damaged parts of the log
 flush.py        commit everything durable to the tables
 maintain.py     compact tables and expire snapshots
+retention.py    show retention rules, remove expired rows
+erase.py        erase rows from every place
 backup.py       back up a data folder, also of a running node
 restore.py      make a data folder of a backup
 export.py       write telemetry as OTLP/JSON lines

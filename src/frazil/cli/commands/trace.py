@@ -1,4 +1,5 @@
-"""Show a trace as a waterfall, or list the newest traces. A unique prefix of the id is enough."""
+"""Show a trace as a waterfall, or list the newest traces that match a search. A unique prefix of
+the id is enough."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ CANDIDATES_MAX = 5
 """Traces listed when a prefix is ambiguous."""
 LISTED = 20
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 10**9, "m": 60 * 10**9}
-NO_TRACES = "no traces match; `frazil demo` sends some"
+NO_MATCH = "no traces match"
+NO_TRACES = f"{NO_MATCH}; `frazil demo` sends some"
 
 _HEX = re.compile(r"[0-9a-f]{1,32}", re.ASCII)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m)", re.ASCII)
@@ -35,7 +37,13 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m)", re.ASCII)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_where(parser)
     add = parser.add_argument
-    add("id", nargs="?", metavar="ID", help="trace id or a prefix of it; lists traces if omitted")
+    add(
+        "id",
+        nargs="?",
+        metavar="ID|QUERY",
+        help="trace id or a prefix of it; or list traces with a span that matches, as in the "
+        "search box: 'service:cart duration:>100ms'",
+    )
     add("--logs", action="store_true", help="show the logs of the trace")
     add("-v", "--verbose", action="store_true", help="show attributes, events and links")
     add("--width", type=_width, metavar="N", help="width in columns (default: the terminal)")
@@ -59,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with opened(options) as node:
-        if options.id is None:
+        if options.id is None or not _HEX.fullmatch(options.id.lower()):
             _list(node.ask, options)
         else:
             _show(node.ask, options)
@@ -67,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(ask: Ask, options: argparse.Namespace) -> None:
-    from frazil.query import find_traces
+    from frazil.query import find_traces, hints_of
     from frazil.results import json_of
 
     traces = find_traces(
@@ -76,13 +84,15 @@ def _list(ask: Ask, options: argparse.Namespace) -> None:
         min_duration_nano=options.min_duration,
         only_errors=options.errors,
         limit=options.limit,
+        query=options.id,
     )
     if options.json:
         for summary in traces:
             print(json_of(summary).decode())
         return
     if not traces:
-        print(NO_TRACES)
+        reason = hints_of(ask, "spans", query=options.id).reason if options.id else ""
+        print(f"{NO_MATCH}: {safe(reason)}" if reason else NO_TRACES)
         return
     numbers = ("duration", "spans", "errors")
     headings = headings_of("start", "service", "operation", numbers=numbers)
@@ -135,16 +145,12 @@ def _show(ask: Ask, options: argparse.Namespace) -> None:
 
 def _resolve_id(ask: Ask, text: str) -> str:
     """Return the id of the only trace with this prefix."""
+    from frazil.query import find_traces_by_id
+
     prefix = text.lower()
-    if not _HEX.fullmatch(prefix):
-        raise Malformed(f"{safe(text)} is not a trace id, which has {ID_CHARS} hex digits")
     if len(prefix) == ID_CHARS:
         return prefix
-    # Every hex digit is below 'g', so this range holds exactly the ids with the prefix.
-    ids = ask(
-        f"SELECT DISTINCT trace_id FROM spans WHERE trace_id >= '{prefix}' "
-        f"AND trace_id < '{prefix}g' ORDER BY trace_id LIMIT {CANDIDATES_MAX + 1}"
-    )["trace_id"].to_pylist()
+    ids = [found.trace_id for found in find_traces_by_id(ask, prefix, limit=CANDIDATES_MAX + 1)]
     if not ids:
         raise Unknown(f"no trace id starts with {prefix}; frazil trace lists the newest traces")
     if len(ids) > 1:

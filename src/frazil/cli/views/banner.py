@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,6 +26,10 @@ NAME_WIDTH = 6
 OTLP_PORT, API_PORT = 4318, 4320
 """Default ports of the commands."""
 LINE_WIDTH = 92
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""All addresses of a machine -> one of them that can be opened."""
+OUTSIDE = {"0.0.0.0": (socket.AF_INET, "192.0.2.1"), "::": (socket.AF_INET6, "2001:db8::1")}
+"""Addresses of documentation, which nobody has: nothing is sent to them."""
 
 
 class Banner:
@@ -76,7 +81,7 @@ class Banner:
         page = ""
         if ready.api_port is not None:
             address = self._paint(self._url(ready.api_port), BOLD)
-            page = f"Open {address} in a browser.\n\n"
+            page = f"Open {address} in a browser.\n{self._elsewhere()}\n"
         self._print(
             f"\nReady. Data is kept in {Path(config.data).absolute()} ({sizes}).\n\n{page}"
             "Send telemetry to it:\n"
@@ -121,8 +126,16 @@ class Banner:
         return f"{self._url(facts['http_port'])}   SQL, traces, logs, metrics; /openapi.json"
 
     def _url(self, port: int) -> str:
-        host = self._config.ingest.host
+        host = LOOPBACK.get(self._config.ingest.host, self._config.ingest.host)
         return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def _elsewhere(self) -> str:
+        """Return how other machines reach a node that listens on all addresses."""
+        host = self._config.ingest.host
+        if host not in OUTSIDE:
+            return ""
+        address = own_address(*OUTSIDE[host]) or "the address of this machine"
+        return f"Other machines use {address} instead of {LOOPBACK[host]}.\n"
 
     def _first_commands(self, ready: NodeAddresses) -> str:
         """Return first commands, with flags for these ports."""
@@ -148,6 +161,16 @@ class Banner:
         with self._lock:
             self._progress.wipe()
             print(text, file=self._out, flush=True)
+
+
+def own_address(family: socket.AddressFamily, destination: str) -> str | None:
+    """Return the address of this machine on the route to another one. Sends nothing."""
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((destination, 9))
+        except OSError:
+            return None  # no route
+        return str(probe.getsockname()[0])
 
 
 def _spark(facts: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from frazil.cli.terminal.colors import BOLD, DIM, GREEN, RED, YELLOW, Colors
@@ -26,6 +27,7 @@ def screen(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]
     yield from _title(status, url, columns, paint)
     yield ""
     yield from table_lines(HEADINGS, list(_signals(status)), columns, paint)
+    yield from _changed(status["ingest"], columns, paint)
     yield from _sizes(status, columns, paint)
     yield from _lake(status["lake"], columns, paint)
     yield from _subscribers(status["subscribers"], columns, paint)
@@ -80,6 +82,22 @@ def _signals(status: Json) -> Iterator[Row]:
         )
 
 
+def _changed(ingest: Json, columns: int, paint: Colors) -> Iterator[str]:
+    """Yield what was changed or rejected in accepted requests, if anything was."""
+    for name, counts in (
+        ("rejected", ingest["rejections"]),
+        ("truncated", ingest["truncations"]),
+        ("redacted", ingest["redactions"]),
+    ):
+        if counts:
+            text = ", ".join(f"{count_text(n)} by {safe(why)}" for why, n in counts.items())
+            yield shortened(f"{name:<11} {text}", columns)
+    if ingest["full_services"]:
+        names = ", ".join(map(safe, ingest["full_services"]))
+        line = f"series      new metric series are rejected of {names}"
+        yield paint(shortened(line, columns), YELLOW)
+
+
 def _lag(parts: Sequence[Json], name: str, size: str | None = None) -> str:
     """Return the lag of a stage; a dash if the stage is off."""
     known = [part[name] for part in parts if part[name] is not None]
@@ -128,7 +146,8 @@ def _lake(lake: Json | None, columns: int, paint: Colors) -> Iterator[str]:
         yield paint("lake        off or not installed", DIM)
         return
     commit = lake["last_commit"]
-    text = "no commit yet"
+    has_rows = any(table["snapshot_id"] is not None for table in lake["tables"])
+    text = "no recent commit" if has_rows else "no commit yet"
     if commit is not None:
         text = (
             f"last commit {age_text(commit['age_s'])} ago: {safe(commit['table'])}, "
@@ -147,6 +166,38 @@ def _lake(lake: Json | None, columns: int, paint: Colors) -> Iterator[str]:
     spark = lake["spark"]
     pid = "" if spark["pid"] is None else f", pid {spark['pid']}"
     yield shortened(f"spark       {safe(spark['state'])}{pid}{_doing(lake['doing'])}", columns)
+    for number, rule in enumerate(lake["retention"]):
+        head = "retention" if number == 0 else ""
+        yield shortened(f"{head:<12}{_retention(rule)}", columns)
+
+
+def _retention(rule: Json) -> str:
+    """Return a rule and what it will remove when."""
+    kept = f"{safe(rule_text(rule['table'], rule['where']))}: {kept_text(rule['age_s'])}"
+    if rule["next_ms"] is None:
+        return f"{kept}; no rows"
+    if rule["where"] is None and rule["due_rows"]:
+        return f"{kept}; {count_text(rule['due_rows'])} rows have expired"
+    return f"{kept}; oldest row expires {day_text(rule['next_ms'])}"
+
+
+def rule_text(table: str, where: str | None) -> str:
+    """Return a retention rule as it is written in the settings."""
+    return table if where is None else f"{table} where {where}"
+
+
+def kept_text(seconds: int) -> str:
+    """Return the age of a rule: `30d`, `36h`."""
+    hours = seconds // 3600
+    return f"{hours // 24}d" if hours % 24 == 0 else f"{hours}h"
+
+
+def day_text(time_ms: int) -> str:
+    """Return a time to the minute, in UTC."""
+    try:
+        return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):  # rows may have any time
+        return f"{time_ms // 1000} s after 1970"
 
 
 def _doing(doing: Json | None) -> str:

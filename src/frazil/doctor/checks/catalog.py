@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import socket
 import sqlite3
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from frazil.doctor.checks.spark import has_lake
 from frazil.doctor.context import CheckContext
 from frazil.doctor.finding import Finding, do, failure, ok, run_as_root
 from frazil.errors import FrazilError
-from frazil.lake import catalog_path, catalog_properties, open_catalog
+from frazil.lake import catalog_path, catalog_properties, open_catalog, probe_warehouse
 
 LOCAL = "file://"
 BUSY_S = 5
@@ -28,12 +30,16 @@ def check_catalog(context: CheckContext) -> Iterator[Finding]:
     """Read an SQLite catalog; query a server."""
     if not has_lake(context):
         return
-    properties = catalog_properties(context.config.lake, context.data)
+    try:
+        properties = catalog_properties(context.config.lake, context.data)
+    except FrazilError as error:
+        yield failure("catalog", str(error), do("correct lake.catalog"))
+        return
     path = catalog_path(context.config.lake, context.data)
     if path is not None:
         if context.is_open or not path.is_relative_to(context.data):
             yield from _file(path)
-            yield from _warehouse(properties.get("warehouse", ""))
+            yield from _warehouse(context, properties)
     elif properties["type"] == "rest":
         yield _server(context, properties["uri"])
     else:
@@ -99,13 +105,28 @@ def _tables(path: Path) -> list[tuple[str, str]]:
         ]
 
 
-def _warehouse(uri: str) -> Iterator[Finding]:
+def _warehouse(context: CheckContext, properties: Mapping[str, str]) -> Iterator[Finding]:
+    uri = properties.get("warehouse", "")
     if not uri.startswith(LOCAL):
+        yield _store(context, uri, properties)
         return
     folder = Path(uri.removeprefix(LOCAL))
     if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         fix = run_as_root(f"chown -R {os.geteuid()} {shlex.quote(str(folder))}")
         yield failure("warehouse", f"this user cannot write {folder}", fix)
+
+
+def _store(context: CheckContext, uri: str, properties: Mapping[str, str]) -> Finding:
+    endpoint = urlsplit(properties.get("s3.endpoint", ""))
+    try:
+        if endpoint.hostname is not None:  # the libraries below try for minutes
+            port = endpoint.port or (443 if endpoint.scheme == "https" else 80)
+            socket.create_connection((endpoint.hostname, port), TIMEOUT_S).close()
+        probe_warehouse(context.config.lake, context.data)
+    except (OSError, ValueError, FrazilError) as error:
+        fix = do("correct lake.warehouse, and s3.endpoint, s3.region and the keys in lake.catalog")
+        return failure("warehouse", f"{uri} does not answer: {error}", fix)
+    return ok("warehouse", f"{uri} answers; SQL without Spark cannot read tables there yet")
 
 
 def _server(context: CheckContext, uri: str) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,8 +72,9 @@ def _lower_limit(context: CheckContext, rest: int) -> Fix:
 
 def memory_bytes(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int:
     """Return the memory of the machine, or the limit of the control group if lower."""
-    total = 0
-    for line in (proc / "meminfo").read_text().splitlines():
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    table = proc / "meminfo"
+    for line in table.read_text().splitlines() if table.exists() else ():
         if line.startswith("MemTotal:"):
             total = int(line.split()[1]) * 1024
     return min([total, *_group_limits(proc, groups)])

@@ -29,10 +29,14 @@ class Mount:
 
 
 def mount_of(path: Path) -> Mount:
-    """Return the mount of an existing path: the deepest, and of several the last."""
+    """Return the mount of an existing path: the deepest, and of several the last. Unknown, if this
+    system has no such table."""
     real = path.resolve()
     mount = Mount(point="/", kind="unknown", is_read_only=False)
-    for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+    table = Path("/proc/self/mountinfo")
+    if not table.exists():
+        return mount
+    for line in table.read_text(errors="replace").splitlines():
         before, _, after = line.partition(" - ")
         point = before.split()[4].encode("latin-1", "replace").decode("unicode_escape")
         if real.is_relative_to(point) and len(point) >= len(mount.point):

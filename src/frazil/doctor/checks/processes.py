@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 COMMAND_CHARACTERS_MAX = 80
+EFFECTIVE = os.access in os.supports_effective_ids
 
 
 def find_program(name: str, environment: Mapping[str, str]) -> Path | None:
     """Return the program that a shell with these variables would run."""
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
         path = Path(folder or ".", name)
-        if path.is_file() and os.access(path, os.X_OK, effective_ids=True):
+        if path.is_file() and os.access(path, os.X_OK, effective_ids=EFFECTIVE):
             return path
     return None
 

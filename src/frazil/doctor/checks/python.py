@@ -13,7 +13,7 @@ from typing import Any
 
 from frazil import ingest
 from frazil.doctor.context import CheckContext
-from frazil.doctor.finding import Finding, do, failure, note, ok, run
+from frazil.doctor.finding import Finding, do, failure, note, ok, run, warning
 from frazil.model import arrow
 
 PYTHON_MIN = (3, 11)
@@ -30,6 +30,12 @@ def check_python(_: CheckContext) -> Iterator[Finding]:
     if sys.version_info < PYTHON_MIN:
         minimum = ".".join(map(str, PYTHON_MIN))
         yield failure("python", text, do(f"create the environment with Python {minimum} or newer"))
+    elif platform.system() == "Darwin":
+        yield warning(
+            "python",
+            f"{text}; Frazil is not tested on macOS",
+            do("keep data that matters on Linux"),
+        )
     elif platform.system() != "Linux":
         yield failure(
             "python", f"{text}; durable files need Linux", do("run Frazil on Linux, or in Docker")
@@ -53,7 +59,7 @@ def check_libraries(_: CheckContext) -> Iterator[Finding]:
     lake = [line for line in requirements if re.search(rf"extra == .{LAKE}\W", line)]
     wrong = [text for line in base if (text := problem_of(line)) is not None]
     if wrong:
-        yield failure("libraries", "; ".join(wrong), run("pip install --upgrade frazil"))
+        yield failure("libraries", "; ".join(wrong), run("pip install frazil"))
     else:
         yield ok("libraries", f"all {len(base)} are installed in compatible versions")
     missing = [text for line in lake if (text := problem_of(line)) is not None]

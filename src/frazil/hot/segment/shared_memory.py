@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from frazil.disk import descriptor_path, memory_file
+
 PAGE_BYTES = 4096
 
 
@@ -22,11 +24,11 @@ class SharedMemory:
     process gets the descriptor."""
 
     def __init__(self) -> None:
-        self.descriptor = os.memfd_create("frazil-hot", os.MFD_CLOEXEC)
+        self.descriptor = memory_file("frazil-hot")
 
     def add(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Extent]:
         """Copy a batch into the file. Returns the copy, and where it is."""
-        with pa.OSFile(self._path, "ab") as sink:
+        with pa.OSFile(descriptor_path(self.descriptor), "ab") as sink:
             begin = sink.tell()
             with pa.ipc.new_stream(sink, batch.schema) as writer:
                 writer.write_batch(batch)
@@ -35,17 +37,13 @@ class SharedMemory:
         extent = Extent(begin, end - begin)
         return read_extent(self.descriptor, extent), extent
 
-    @property
-    def _path(self) -> str:
-        return f"/proc/self/fd/{self.descriptor}"
-
     def __del__(self) -> None:
         os.close(self.descriptor)
 
 
 def read_extent(descriptor: int, extent: Extent) -> pa.RecordBatch:
     """Map a batch of a memory file without copying it."""
-    with pa.memory_map(f"/proc/self/fd/{descriptor}") as source:
+    with pa.memory_map(descriptor_path(descriptor)) as source:
         source.seek(extent.position)
         buffer = source.read_buffer(extent.length)
     return pa.ipc.open_stream(buffer).read_next_batch()

@@ -7,6 +7,7 @@ ourselves, and can end a call whose message does not arrive.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TypeAlias
 
@@ -50,7 +51,7 @@ class GrpcExports:
         method: str = call.method
         if method in self._open:
             return self._open[method]
-        if not self._auth.knows(_authorization(call)):
+        if not self._auth.knows(_authorization(call.invocation_metadata)):
             return self._denials.get(method, self._denial)
         return self._guarded.get(method)
 
@@ -73,7 +74,7 @@ class GrpcExports:
                 if body is not message:
                     reservation.take(len(body))
                 receipt = await self._receiver.accept(signal, "grpc", body)
-            if not receipt.rejected_count:
+            if not receipt.rejected_count and not receipt.message:
                 return b""
             response = response_of(signal, receipt.rejected_count, receipt.message)
             return response.SerializeToString()
@@ -88,7 +89,7 @@ class GrpcExports:
     async def _deny(self, signal: Signal | None, _: object, context: Context) -> bytes:
         """Refuse a call without a valid token, whatever its method."""
         try:
-            await self._auth.deny()
+            await self._auth.deny(_authorization(context.invocation_metadata() or ()))
         except FrazilError as refusal:
             if signal is not None:
                 _count(signal, refusal, b"")
@@ -96,8 +97,8 @@ class GrpcExports:
         return b""
 
 
-def _authorization(call: grpc.HandlerCallDetails) -> str | None:
-    for key, value in call.invocation_metadata:
+def _authorization(metadata: Iterable[tuple[str, str | bytes]]) -> str | None:
+    for key, value in metadata:
         if key == "authorization":
             return str(value)
     return None

@@ -100,8 +100,9 @@ class HttpExports:
             )
         origin, host = request.text(b"origin"), request.text(b"host") or ""
         check_origin(origin, host, self._cors_origins, is_local=self._is_local)
-        if not self._auth.knows(request.text(b"authorization")):
-            await self._auth.deny()
+        authorization = request.text(b"authorization")
+        if not self._auth.knows(authorization):
+            await self._auth.deny(authorization)
         return await self._export(signal, request)
 
     async def _export(self, signal: Signal, request: HttpRequest) -> Response:

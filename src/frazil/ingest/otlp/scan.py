@@ -18,12 +18,20 @@ import numpy as np
 from frazil.errors import Malformed
 from frazil.ingest.otlp.messages import REQUESTS
 from frazil.ingest.otlp.scan_tables import ScanTable, scan_table_of
-from frazil.ingest.otlp.scan_walk import ID, KIND_MASK, PAYLOAD_SHIFT, cut, walk
+from frazil.ingest.otlp.scan_walk import (
+    ID,
+    KIND_MASK,
+    PAYLOAD_SHIFT,
+    Positions,
+    cut,
+    walk,
+)
 from frazil.model import Signal
 from frazil.model.protobuf import FAULTS, WELL
 
 TABLES = {signal: scan_table_of(REQUESTS[signal]) for signal in Signal}
 NO_STARTS = np.empty(0, np.int64)
+NEVER_LARGE = 1 << 60
 
 
 class ScanResult(NamedTuple):
@@ -35,38 +43,43 @@ class ScanResult(NamedTuple):
     """Records that cannot be stored."""
     reason: str
     """Why the first of these cannot be stored; empty if there is none."""
+    has_large: bool = False
+    """Whether a message is longer than `large` and carries no records."""
 
 
-def scan(signal: Signal, body: bytes) -> ScanResult:
+def scan(signal: Signal, body: bytes, large: int = NEVER_LARGE) -> ScanResult:
     """Validate every byte of a request. Raises `Malformed` if it is not one."""
     table = TABLES[signal]
-    fault, position, entry_index, stored, rejected, _ = walk(
-        np.frombuffer(body, np.uint8), table.entries, table.tag_bits, NO_STARTS
+    fault, position, entry_index, stored, rejected, _, large_count = walk(
+        np.frombuffer(body, np.uint8), table.entries, table.tag_bits, large, NO_STARTS
     )
     if fault != WELL:
         raise _malformed(table, fault, position, entry_index)
-    return ScanResult(stored, rejected, _reason(table, position, entry_index) if rejected else "")
+    reason = _reason(table, position, entry_index) if rejected else ""
+    return ScanResult(stored, rejected, reason, large_count > 0)
 
 
 def prune(signal: Signal, body: bytes) -> bytes:
     """Return the request without the records that cannot be stored. Raises `Malformed`."""
     table = TABLES[signal]
     source = np.frombuffer(body, np.uint8)
-    fault, position, entry_index, _, _, cut_count = walk(
-        source, table.entries, table.tag_bits, NO_STARTS
+    fault, position, entry_index, _, _, cut_count, _ = walk(
+        source, table.entries, table.tag_bits, NEVER_LARGE, NO_STARTS
     )
     if fault != WELL:
         raise _malformed(table, fault, position, entry_index)
     starts = np.empty(cut_count, np.int64)
-    walk(source, table.entries, table.tag_bits, starts)
+    walk(source, table.entries, table.tag_bits, NEVER_LARGE, starts)
+    return without_records(signal, body, starts)
+
+
+def without_records(signal: Signal, body: bytes, starts: Positions) -> bytes:
+    """Return a valid request without the records that begin at `starts`."""
+    table = TABLES[signal]
     output = np.empty(len(body), np.uint8)
+    source = np.frombuffer(body, np.uint8)
     written = cut(source, table.entries, table.tag_bits, starts, output)
     return output[:written].tobytes()
-
-
-def warm() -> None:
-    """Compile the loops, or load them from disk, so that no request waits."""
-    prune(Signal.LOGS, b"")
 
 
 def _malformed(table: ScanTable, fault: int, position: int, entry_index: int) -> Malformed:

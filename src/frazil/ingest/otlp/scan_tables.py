@@ -14,12 +14,18 @@ import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from frazil.ingest.otlp.scan_walk import (
+    ATTRIBUTE,
+    ATTRIBUTED,
     BYTES,
     CARRIER,
     COUNT,
+    DROPPED,
     FIXED32,
     FIXED64,
     ID,
+    INT_VALUE,
+    KEY_LIMIT,
+    LOG_BODY,
     MEMBER,
     MESSAGE,
     OWNER,
@@ -33,6 +39,7 @@ from frazil.ingest.otlp.scan_walk import (
     REFUSED,
     SINGLE,
     TEXT,
+    VALUE_LIMIT,
     VARINT,
     VARINT_COUNT,
     WIRE_FIXED32,
@@ -55,6 +62,18 @@ RECORDS = frozenset(
         "opentelemetry.proto.metrics.v1.SummaryDataPoint",
     }
 )
+KEY_VALUE = "opentelemetry.proto.common.v1.KeyValue"
+LISTS = frozenset({"opentelemetry.proto.common.v1.KeyValueList"})
+"""Messages of key-value pairs that are not attributes."""
+LOG_RECORD_BODY = "opentelemetry.proto.logs.v1.LogRecord.body"
+LIMITS = {
+    "opentelemetry.proto.common.v1.KeyValue.key": KEY_LIMIT,
+    "opentelemetry.proto.common.v1.AnyValue.string_value": VALUE_LIMIT,
+    "opentelemetry.proto.common.v1.AnyValue.bytes_value": VALUE_LIMIT,
+}
+"""Fields with a limit on their length."""
+MARKS = {"dropped_attributes_count": DROPPED, "int_value": INT_VALUE}
+"""Numbers that are marked."""
 ID_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 
 TAG_BITS_MIN = 7
@@ -106,6 +125,8 @@ class ScanTable:
     """Row -> `LogRecord`."""
     fields: dict[int, str]
     """Index of an entry -> `trace_id`."""
+    pair_row: int
+    """Start of the row of key-value pairs."""
 
 
 def scan_table_of(request: Descriptor) -> ScanTable:
@@ -126,7 +147,13 @@ def scan_table_of(request: Descriptor) -> ScanTable:
                 entries[index] = entry
                 fields[index] = field.name
     names = tuple(message.name for message in messages.values())
-    return ScanTable(entries=entries, tag_bits=tag_bits, messages=names, fields=fields)
+    return ScanTable(
+        entries=entries,
+        tag_bits=tag_bits,
+        messages=names,
+        fields=fields,
+        pair_row=rows[KEY_VALUE],
+    )
 
 
 def messages_in(message: Descriptor, closed: frozenset[str] = frozenset()) -> dict[str, Descriptor]:
@@ -161,15 +188,18 @@ def _entries(
     if field.type == FieldDescriptor.TYPE_MESSAGE:
         yield WIRE_LENGTH, _message_entry(field, rows)
     elif field.type == FieldDescriptor.TYPE_STRING:
-        yield WIRE_LENGTH, TEXT
+        yield WIRE_LENGTH, TEXT | LIMITS.get(field.full_name, 0) << PAYLOAD_SHIFT
     elif field.type == FieldDescriptor.TYPE_BYTES:
         length = ID_BYTES.get(field.name) if is_ruled else None
-        yield WIRE_LENGTH, BYTES if length is None else ID | single | length << PAYLOAD_SHIFT
+        if length is None:
+            yield WIRE_LENGTH, BYTES | LIMITS.get(field.full_name, 0) << PAYLOAD_SHIFT
+        else:
+            yield WIRE_LENGTH, ID | single | length << PAYLOAD_SHIFT
     else:
         wire_type, kind, packed = NUMBERS[field.type]
         if is_ruled and field.type in COUNTS:
             kind, packed = COUNTS[field.type]
-        yield wire_type, kind | single
+        yield wire_type, kind | single | MARKS.get(field.name, 0) << PAYLOAD_SHIFT
         if field.is_repeated:
             yield WIRE_LENGTH, packed
 
@@ -178,6 +208,12 @@ def _message_entry(field: FieldDescriptor, rows: dict[str, int]) -> int:
     message = field.message_type
     assert message is not None
     entry = MESSAGE | rows[message.full_name] << PAYLOAD_SHIFT
+    if _is_attribute(field):
+        entry |= ATTRIBUTE
+    if any(map(_is_attribute, message.fields)):
+        entry |= ATTRIBUTED
+    if field.full_name == LOG_RECORD_BODY:
+        entry |= LOG_BODY
     if message.full_name in RECORDS:
         return entry | RECORD
     if not _carries(message):
@@ -187,6 +223,16 @@ def _message_entry(field: FieldDescriptor, rows: dict[str, int]) -> int:
     if any(_carries(member.message_type) for oneof in message.oneofs for member in oneof.fields):
         entry |= OWNER
     return entry | CARRIER
+
+
+def _is_attribute(field: FieldDescriptor) -> bool:
+    message, owner = field.message_type, field.containing_type
+    return (
+        message is not None
+        and message.full_name == KEY_VALUE
+        and owner is not None
+        and owner.full_name not in LISTS
+    )
 
 
 def _carries(message: Descriptor | None) -> bool:

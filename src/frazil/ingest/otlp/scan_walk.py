@@ -56,8 +56,19 @@ MEMBER = 1 << 7
 """A MESSAGE in such a oneof. It replaces an earlier member."""
 SINGLE = 1 << 8
 """A number or ID that is not repeated: the last one wins."""
+ATTRIBUTED = 1 << 9
+"""A MESSAGE with attributes: a resource, a span, an event."""
+ATTRIBUTE = 1 << 10
+"""A MESSAGE that is an attribute of its parent."""
+LOG_BODY = 1 << 11
+"""A MESSAGE that is the body of a log record."""
 PAYLOAD_SHIFT = 12
-"""The payload is the start of the row for MESSAGE, the length for ID, the fault for REFUSED."""
+"""The payload is the start of the row for MESSAGE, the length for ID, the fault for REFUSED, the
+limit for TEXT and BYTES, and one of these for VARINT."""
+DROPPED, INT_VALUE = 1, 2
+"""A count of dropped attributes; an integer of an attribute or a body."""
+NO_LIMIT, KEY_LIMIT, VALUE_LIMIT, BODY_LIMIT, COUNT_LIMIT = range(5)
+"""Limits, as indices of an array. The first three are payloads."""
 ENTRY_BYTES = 4
 
 WIRE_VARINT, WIRE_FIXED64, WIRE_LENGTH, WIRE_GROUP, WIRE_GROUP_END, WIRE_FIXED32 = range(6)
@@ -71,11 +82,12 @@ entry_at = reader_of(8 * ENTRY_BYTES)
 
 @compiled
 def walk(
-    body: Bytes, table: Table, tag_bits: int, starts: Positions
-) -> tuple[int, int, int, int, int, int]:
+    body: Bytes, table: Table, tag_bits: int, large: int, starts: Positions
+) -> tuple[int, int, int, int, int, int, int]:
     """Return a fault, the position of a field in the body, the index of its entry in the table, and
-    the number of records that are stored, rejected and cut. Writes the positions of the latter to
-    `starts`, as far as it has room.
+    the numbers of records that are stored, rejected and cut, and of messages that are longer than
+    `large` and carry no records. Writes the positions of the records that are cut to `starts`, as
+    far as it has room.
 
     The field is the one at fault, or else the first one for which a record is rejected. Records in
     a oneof member that a later one replaces are cut but not rejected: protobuf hides them.
@@ -92,10 +104,11 @@ def walk(
     stored = rejected = cut_count = 0
     member = stored_before = rejected_before = 0
     record = record_cut = bad_field = bad_entry = 0
+    large_count = 0
     while True:
         while position == end:
             if depth == 0:
-                return WELL, bad_field, bad_entry, stored, rejected, cut_count
+                return WELL, bad_field, bad_entry, stored, rejected, cut_count, large_count
             depth -= 1
             end = outer_ends[depth]
             row = outer_rows[depth]
@@ -119,6 +132,8 @@ def walk(
                 depth += 1
                 end = position + length
                 row = rows + (entry >> PAYLOAD_SHIFT) * ENTRY_BYTES
+                if length > large:
+                    large_count += entry & CARRIER == 0
                 if entry & RECORD:
                     record = field
                     stored += 1
@@ -143,7 +158,8 @@ def walk(
             rejected += 1
             if rejected == 1:
                 bad_field, bad_entry = field - begin, (row - rows) // ENTRY_BYTES + tag
-    return -position, field - begin, (row - rows) // ENTRY_BYTES + tag, stored, rejected, cut_count
+    entry_index = (row - rows) // ENTRY_BYTES + tag
+    return -position, field - begin, entry_index, stored, rejected, cut_count, large_count
 
 
 # Each reader returns the position after the value, or the negated fault.
@@ -248,12 +264,13 @@ def _comes_again(tag: int, position: int, end: int) -> bool:
         if next_tag == tag and position >= 0:
             return True
         if position >= 0:
-            position = _skip_value(next_tag & 7, position, end)
+            position = skip_value(next_tag & 7, position, end)
     return False
 
 
 @part
-def _skip_value(wire_type: int, position: int, end: int) -> int:
+def skip_value(wire_type: int, position: int, end: int) -> int:
+    """Skip the value after a tag."""
     if wire_type == WIRE_VARINT:
         return _read_varint(position, end)
     if wire_type == WIRE_LENGTH:
@@ -280,35 +297,37 @@ def cut(body: Bytes, table: Table, tag_bits: int, starts: Positions, output: Byt
                 return written
             depth -= 1
             end, row, content, width = frames[depth]
-            _put_length(output, content - width, width, written - content)
+            put_length(output, content - width, width, written - content)
         field = position
         tag, position = read_varint32(position, end, TAG_MAX, TAG_LONG)
         entry = entry_at(row + tag * ENTRY_BYTES) if tag >> tag_bits == 0 else REFUSED
         if entry & CARRIER:
             length_begin = position
             length, position = read_length(position, end)
-            written = _copy(output, written, field, position)
+            written = copy_bytes(output, written, field, position)
             frames[depth] = end, row, written, position - length_begin
             depth += 1
             end = position + length
             row = rows + (entry >> PAYLOAD_SHIFT) * ENTRY_BYTES
             continue
-        position = _skip_value(tag & 7, position, end)
+        position = skip_value(tag & 7, position, end)
         if cut_count < starts.size and starts[cut_count] == field - begin:
             cut_count += 1
         else:
-            written = _copy(output, written, field, position)
+            written = copy_bytes(output, written, field, position)
 
 
 @part
-def _copy(output: Bytes, written: int, position: int, end: int) -> int:
+def copy_bytes(output: Bytes, written: int, position: int, end: int) -> int:
+    """Copy bytes to the output. Returns where they end there."""
     for index in range(end - position):
         output[written + index] = byte_at(position + index)
     return written + end - position
 
 
 @part
-def _put_length(output: Bytes, at: int, width: int, length: int) -> None:
+def put_length(output: Bytes, at: int, width: int, length: int) -> None:
+    """Write a length, padded to a width."""
     for index in range(at, at + width - 1):
         output[index] = length & 127 | 128
         length >>= 7

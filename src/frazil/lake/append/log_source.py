@@ -20,7 +20,7 @@ from frazil.log import (
     plan_ranges,
     read_range,
 )
-from frazil.model import Signal
+from frazil.model import Signal, TopicPartition
 
 ALL_TOPICS = ("*",)
 INTERNAL_PREFIX = "__"
@@ -83,6 +83,10 @@ class RecordSource(Protocol):
         """Return the lake watermark: the first offset not in the table, 0 until published."""
         ...
 
+    def discard(self, partition: TopicPartition, end: int) -> None:
+        """Drop what is below `end`, because rows of it were removed from the tables."""
+        ...
+
 
 class LogSource:
     """Our own log. Tasks read its files."""
@@ -127,6 +131,9 @@ class LogSource:
 
     def watermark(self, source: SourcePartition) -> int:
         return self._log.lake_watermark(source.topic, source.partition) or 0
+
+    def discard(self, partition: TopicPartition, end: int) -> None:
+        self._log.discard(partition.topic, partition.partition, end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

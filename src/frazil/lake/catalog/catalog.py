@@ -62,6 +62,9 @@ PYTHON_ONLY = frozenset(
     {"echo", "init_catalog_tables", "pool_pre_ping", "py-io-impl", "schema_version"}
 )
 
+FILE_OPTIONS = ("s3.", "gcs.", "adls.", "client.", "py-io-impl")
+"""Properties that say where files are. With no others, the catalog is the embedded one."""
+
 CATALOG_CLASSES = {
     "glue": ("pyiceberg.catalog.glue", "GlueCatalog", "glue"),
     "hive": ("pyiceberg.catalog.hive", "HiveCatalog", "hive"),
@@ -95,7 +98,9 @@ def _construct(name: str, properties: dict[str, str]) -> Catalog:
 def catalog_properties(config: LakeConfig, data_folder: Path) -> dict[str, str]:
     """Return PyIceberg's properties of the catalog, with defaults filled in."""
     folder = data_folder.absolute() / "lake"
-    properties = dict(config.catalog) or {"uri": f"{SQLITE}{_uri_path(folder / 'catalog.db')}"}
+    properties = dict(config.catalog)
+    if all(name.startswith(FILE_OPTIONS) for name in properties):
+        properties["uri"] = f"{SQLITE}{_uri_path(folder / 'catalog.db')}"
     properties["type"] = _type_of(properties)
     if properties["type"] == "sql":
         properties.setdefault("warehouse", f"{LOCAL}{_uri_path(folder / 'warehouse')}")
@@ -109,6 +114,19 @@ def catalog_properties(config: LakeConfig, data_folder: Path) -> dict[str, str]:
         path = sqlite_path(properties["uri"])
         properties["uri"] = f"{SQLITE}{_uri_path(path)}?timeout={BUSY_TIMEOUT_S}"
     return properties
+
+
+def probe_warehouse(config: LakeConfig, data_folder: Path) -> None:
+    """Look for a file that does not exist, which needs an answer of the store and the right to
+    ask. Raises `Unavailable`."""
+    from pyiceberg.io import load_file_io
+
+    properties = catalog_properties(config, data_folder)
+    folder = properties["warehouse"]
+    try:
+        load_file_io(properties, folder).new_input(f"{folder}/frazil-probe").exists()
+    except (OSError, ValueError, ImportError) as error:
+        raise Unavailable(str(error)) from error
 
 
 def catalog_path(config: LakeConfig, data_folder: Path) -> Path | None:

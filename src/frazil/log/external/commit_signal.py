@@ -1,4 +1,5 @@
-"""CommitSignal: tells another process that something new is durable. A counter in the kernel.
+"""CommitSignal: tells another process that something new is durable. A counter in the kernel;
+where there is none, as on macOS, a socket.
 
 The owner of the log adds to it after every group commit, which takes a microsecond and never
 waits. One thread of the observing process sleeps on it and wakes those who wait for records.
@@ -8,13 +9,17 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from frazil.model import Clock
 
 COALESCE_S = 0.001
 """Pause after a wake-up: commits in between are one."""
+READ_BYTES = 4096
+"""A counter takes 8; many signals through a socket are one."""
 CHECK_S = 1.0
 """How often the waiting thread checks for the stop."""
 
@@ -23,10 +28,20 @@ class CommitSignal:
     """The owner's end. Never closed before the log."""
 
     def __init__(self) -> None:
-        self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        if hasattr(os, "eventfd"):
+            self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            return
+        self._theirs, self._ours = socket.socketpair()
+        self._theirs.setblocking(False)
+        self._ours.setblocking(False)
+        self.descriptor = self._theirs.fileno()
 
     def notify(self) -> None:
-        os.eventfd_write(self.descriptor, 1)
+        if hasattr(os, "eventfd"):
+            os.eventfd_write(self.descriptor, 1)
+            return
+        with suppress(BlockingIOError):  # the observer has not read the signals before
+            self._ours.send(b"c")
 
 
 class CommitWaiter:
@@ -50,13 +65,15 @@ class CommitWaiter:
         poll.register(self._descriptor, select.POLLIN)
         while not self._is_closed:
             if poll.poll(int(CHECK_S * 1000)):
-                os.eventfd_read(self._descriptor)
+                with suppress(BlockingIOError):  # read by the observer before this one
+                    os.read(self._descriptor, READ_BYTES)
                 with self._committed:
                     self._committed.notify_all()
                 self._clock.sleep(COALESCE_S)
 
     def close(self) -> None:
         self._is_closed = True
-        os.eventfd_write(self._descriptor, 1)
+        if hasattr(os, "eventfd"):
+            os.eventfd_write(self._descriptor, 1)
         self._thread.join()
         os.close(self._descriptor)

@@ -16,6 +16,7 @@ from frazil.errors import Conflict, Corrupt, Unknown
 from frazil.log.external.commit_signal import CommitWaiter
 from frazil.log.external.observer import PartitionObserver
 from frazil.log.external.owner import (
+    Discard,
     FindSubscriber,
     Finish,
     KeepProgress,
@@ -148,6 +149,10 @@ class ObservedLog:
         key = TopicPartition(topic, partition)
         with self._lock:
             self._published[key] = max(self._published.get(key, 0), lake_watermark)
+
+    def discard(self, topic: str, partition: int, end: int) -> None:
+        """Remove what is below `end`: rows of it were removed from the lake."""
+        self._owner.call(Discard(topic, partition, end))
 
     def lake_watermark(self, topic: str, partition: int = 0) -> int | None:
         """Return the first offset that the lake does not hold; None if unknown."""

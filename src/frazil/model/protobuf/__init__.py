@@ -32,6 +32,7 @@ from frazil.model.protobuf.reader import (
     WIRE_TYPE,
     is_text,
     read_length,
+    read_varint,
     read_varint32,
 )
 
@@ -59,6 +60,7 @@ __all__ = [
     "is_text",
     "part",
     "read_length",
+    "read_varint",
     "read_varint32",
     "reader_of",
     "word_at",

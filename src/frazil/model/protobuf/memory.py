@@ -22,7 +22,13 @@ import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.core.caching import FunctionCache
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    InTreeCacheLocator,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -50,9 +56,41 @@ def _sources_hash(folder: Path) -> str:
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
+class _ReadOnly:
+    """A cache folder that cannot be written, as in a container image. numba uses none such."""
+
+    def ensure_cache_path(self) -> None:
+        folder = Path(self.get_cache_path())  # type: ignore[attr-defined]
+        if not any(folder.glob("*.nbi")):
+            raise FileNotFoundError(folder)
+
+
+class _ReadOnlyGiven(_ReadOnly, UserProvidedCacheLocator):
+    """The folder of NUMBA_CACHE_DIR."""
+
+
+class _ReadOnlyInTree(_ReadOnly, InTreeCacheLocator):
+    """The folder beside the source."""
+
+
+class _ReadOnlyUserWide(_ReadOnly, UserWideCacheLocator):
+    """The folder of this user."""
+
+
+class _CacheFiles(CompileResultCacheImpl):
+    """Cached functions in the first folder that can be written, else in one that can be read."""
+
+    _locator_classes = [  # noqa: RUF012
+        *CompileResultCacheImpl._locator_classes,  # noqa: SLF001
+        *(_ReadOnlyGiven, _ReadOnlyInTree, _ReadOnlyUserWide),
+    ]
+
+
 class _Cache(FunctionCache):
     """Disk cache whose key includes the sources a function may be compiled from: all of `model`,
     and its own folder."""
+
+    _impl_class = _CacheFiles
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -63,6 +101,10 @@ class _Cache(FunctionCache):
     def _index_key(self, signature: object, codegen: object) -> tuple[object, ...]:
         key = super()._index_key(signature, codegen)  # type: ignore[no-untyped-call]
         return (*key, *self._sources)
+
+    def save_overload(self, signature: object, data: object) -> None:
+        with suppress(OSError):  # read-only, or full: this process has what it compiled
+            super().save_overload(signature, data)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Function) -> Function:

@@ -12,8 +12,9 @@ The search box has fields as well, and `-` for NOT:
 
     service:checkout severity:>=WARN        fields and their values
     http.route:/api/* -http.route:/api/health
-    duration_ms:>100 status:500..599
+    duration:>100ms status:500..599
     service_name:(cart OR checkout) AND (timeout OR refused)
+    service=checkout status>=500 kind!=CLIENT
 
 `parse` returns a tree whose nodes know their position in the text, so that errors can point at it.
 search/to_sql.py gives names and values their meaning; text_search.py compiles for `matches`. Why
@@ -130,8 +131,11 @@ _SPACE = re.compile(r"\s*")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _QUOTED_PLAIN = re.compile(r'"([^"]*)"')
 _ESCAPE = re.compile(r'\\(["\\])')
-_NAME = re.compile(r'((?:@|[^\W\d])[^\s()":]*):(?!//|:)')
-"""A name and its colon. `http://…` and `std::map` are words."""
+_AFTER_NAME = r"""(?::(?!//|:)|!=(?=[^\s)])|==?(?=[^\s)=])|(?=[<>]=[^\s()]|[<>][-+.]?\d))"""
+_NAME = re.compile(r'((?:@|[^\W\d])[^\s()":=<>!]*)' + _AFTER_NAME)
+"""A name and its colon, equals sign or comparison. `http://…`, `std::map`, `Vec<u8>` and `YQ==` are
+words."""
+_SEPARATOR = re.compile(_AFTER_NAME)
 _BARE = re.compile(r'[^\s()"]+')
 _SIGN = re.compile("[<>]=?")
 _EDGE = re.compile(r"\*|[-+]?\.?\d.*|[a-z]+\d?", re.IGNORECASE | re.ASCII)
@@ -263,16 +267,15 @@ class _Parser:
     def _term(self) -> Node:
         begin = self._at
         quoted = self._quoted()
-        if quoted is not None and self._has_fields and self._next == ":":
-            self._at += 1
-            return self._field(quoted, begin)
-        if quoted is not None:
-            return self._words(quoted, begin, is_quoted=True)
-        named = _NAME.match(self._text, self._at) if self._has_fields else None
-        if named is not None:
-            self._at = named.end()
+        if quoted is None:
+            named = _NAME.match(self._text, self._at) if self._has_fields else None
+            if named is None:
+                return self._words(self._bare(), begin, is_quoted=False)
+            self._at = named.end(1)
             return self._field(named[1], begin)
-        return self._words(self._bare(), begin, is_quoted=False)
+        if not self._has_fields or _SEPARATOR.match(self._text, self._at) is None:
+            return self._words(quoted, begin, is_quoted=True)
+        return self._field(quoted, begin)
 
     def _words(self, text: str, begin: int, *, is_quoted: bool) -> Phrase:
         self._check_term_ends(begin)
@@ -292,11 +295,16 @@ class _Parser:
         self._skip()
         return Phrase(text=stem, is_prefix=is_prefix, begin=begin, end=self._end)
 
-    def _field(self, name: str, begin: int) -> FieldQuery:
+    def _field(self, name: str, begin: int) -> FieldQuery | Not:
+        """Take what follows a name: a colon or its like, and the values."""
+        separator = _SEPARATOR.match(self._text, self._at)
+        assert separator is not None, "the caller has checked that a separator follows"
+        self._at = separator.end()
         if not name:
-            raise self._error("a name is missing before the colon; add one", begin=begin)
+            raise self._error(f"a name is missing before {separator[0]}; add one", begin=begin)
         tests = self._list(begin) if self._next == "(" else (self._test(begin),)
-        return FieldQuery(name=name, tests=tests, begin=begin, end=self._end)
+        field = FieldQuery(name=name, tests=tests, begin=begin, end=self._end)
+        return field if separator[0] != "!=" else Not(node=field, begin=begin, end=self._end)
 
     def _list(self, name_begin: int) -> tuple[Test, ...]:
         begin = self._at

@@ -16,6 +16,8 @@ from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionConte
 from frazil.query.functions.register import QueryContext, functions
 from frazil.query.scan.parquet_scan import parquet_frame, union
 from frazil.query.scan.table_rows import TableRows
+from frazil.query.sql.entry_spans import VIEW as ENTRY_SPANS
+from frazil.query.sql.entry_spans import is_entry
 from frazil.query.sql.table_names import LISTING
 
 READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
@@ -49,7 +51,9 @@ VIEWS = {
 
 def processors() -> int:
     """Return how many processors this process may use; a query has that many partitions."""
-    return len(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def open_session(memory_bytes_max: int, context: QueryContext) -> SessionContext:
@@ -125,14 +129,25 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def add_views(session: SessionContext) -> None:
-    """Register the five views over the session's `metrics` table."""
+    """Register all views: five over the session's `metrics` table, one over `spans`."""
+    add_entry_spans(session)
     for name, (kind, columns) in VIEWS.items():
         select = f"SELECT {_COMMON}{columns}{_REST} FROM metrics WHERE metric_type = '{kind}'"
         session.register_view(name, session.sql(select))
 
 
+def add_entry_spans(session: SessionContext) -> None:
+    """Register the view over the session's `spans` table, which may have some columns only."""
+    session.register_view(ENTRY_SPANS, session.sql(f"SELECT * FROM spans WHERE {is_entry()}"))
+
+
+def may_name_entry_spans(text: str) -> bool:
+    """Return whether a text may name the view over `spans`."""
+    return ENTRY_SPANS in text.lower()
+
+
 def may_name_views(text: str) -> bool:
-    """Return whether a text may name a view or list tables."""
+    """Return whether a text may name a view over `metrics` or list tables."""
     lower = text.lower()
     return any(word in lower for word in (*VIEWS, *LISTING))
 
@@ -148,4 +163,5 @@ def columns_by_table(schemas: Mapping[str, pa.Schema]) -> dict[str, list[str]]:
     for view, (_, columns) in VIEWS.items():
         listed = f"{_COMMON}{columns}{_REST}".replace(_VALUE, "value, value_double, value_int, ")
         names[view] = [name.strip() for name in listed.split(",")]
+    names[ENTRY_SPANS] = names["spans"]
     return names

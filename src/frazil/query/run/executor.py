@@ -22,8 +22,10 @@ from frazil.query.plan.plan import QueryPlan, check_scans
 from frazil.query.plan.planner import Planner, translated_errors
 from frazil.query.plan.projection import narrow_columns, narrowed
 from frazil.query.plan.session import (
+    add_entry_spans,
     add_table,
     add_views,
+    may_name_entry_spans,
     may_name_views,
     open_session,
     read,
@@ -171,6 +173,8 @@ class _Query:
                 add_table(session, name, schema, rows.get(name, NO_ROWS))
         if has_views:
             add_views(session)
+        elif may_name_entry_spans(sql.text):
+            add_entry_spans(session)
         return session
 
 

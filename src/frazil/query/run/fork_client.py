@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from frazil.errors import Unavailable
 from frazil.metrics import Counter
-from frazil.query.run.protocol import FORKED, LOADED
+from frazil.query.run.protocol import FORKED, LOADED, PID
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,9 @@ class WorkerProcess(NamedTuple):
     """A process that was forked."""
 
     channel: socket.socket
+    pid: int
     descriptor: int
+    """Readable once it has ended."""
     server: subprocess.Popen[bytes]
     """The fork server: it ends with it."""
 
@@ -137,11 +139,11 @@ class ForkServer:
             requests.settimeout(FORK_S_MAX)
             socket.send_fds(requests, [FORKED], [theirs.fileno()])
             self._await_reply(requests, self._process.pid)
-            while not (files := self._reply(requests)):
+            while (forked := self._reply(requests)) is None:
                 pass  # it has loaded meanwhile
             undo.pop_all()
         STARTED.add()
-        return WorkerProcess(ours, files[0], self._process)
+        return WorkerProcess(ours, *forked, self._process)
 
     def _await_reply(self, requests: socket.socket, pid: int) -> None:
         """Wait for the first reply, which may take long while the server loads. `TimeoutError` if
@@ -150,19 +152,22 @@ class ForkServer:
             before = _work_of(pid)
             if select.select([requests], [], [], FORK_S_MAX)[0]:
                 return
-            if self._is_loaded or _work_of(pid) == before:
+            after = _work_of(pid)
+            if self._is_loaded or (after is not None and after == before):
                 break
         raise TimeoutError("the process that starts query workers does not respond")
 
-    def _reply(self, requests: socket.socket) -> list[int]:
-        """Return the process that was forked; none if the server says that it has loaded."""
+    def _reply(self, requests: socket.socket) -> tuple[int, int] | None:
+        """Return the process that was forked, and its descriptor; None if the server says that it
+        has loaded."""
         data, files, _, _ = socket.recv_fds(requests, 1, 1)
         if data == LOADED:
             self._is_loaded = True
-            return []
-        if not files:
+            return None
+        pid = requests.recv(PID.size) if files else b""
+        if len(pid) < PID.size:
             raise ConnectionResetError("the process that starts query workers has ended")
-        return files
+        return PID.unpack(pid)[0], files[0]
 
     def _close(self) -> None:
         if self._requests is not None:
@@ -184,9 +189,12 @@ def preload_workers() -> None:
     FORK_SERVER.acquire()
 
 
-def _work_of(pid: int) -> tuple[str, ...]:
-    """Return the state of a process and its processor time. Equal ones, some seconds apart, mean
-    that it sleeps; a process that reads from a disk is seldom seen twice with the same."""
+def _work_of(pid: int) -> tuple[str, ...] | None:
+    """Return the state of a process and its processor time; None if this system does not show it.
+    Equal ones, some seconds apart, mean that it sleeps; a process that reads from a disk is seldom
+    seen twice with the same."""
+    if not Path("/proc/self/stat").exists():
+        return None
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:

@@ -16,8 +16,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from frazil.processes import end_with_parent
-from frazil.query.run.protocol import FORKED, LOADED
+from frazil.processes import end_with_parent, fork_process
+from frazil.query.run.protocol import FORKED, LOADED, PID
 from frazil.query.run.worker_main import serve
 from frazil.query.warm_up import warm
 
@@ -52,7 +52,7 @@ def _fork_one(requests: socket.socket, silence: int) -> bool:
         return False
     if not data:
         return False
-    pid = os.fork()
+    pid, process = fork_process()
     if pid == 0:
         requests.close()
         end_with_parent()
@@ -61,8 +61,7 @@ def _fork_one(requests: socket.socket, silence: int) -> bool:
             serve(socket.socket(fileno=files[0]))
         os._exit(1)
     os.close(files[0])
-    process = os.pidfd_open(pid)
-    socket.send_fds(requests, [FORKED], [process])
+    socket.send_fds(requests, [FORKED, PID.pack(pid)], [process])
     os.close(process)
     return True
 

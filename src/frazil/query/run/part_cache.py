@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from frazil.disk import RealDisk
+from frazil.disk import RealDisk, descriptor_path
 from frazil.errors import Corrupt
 from frazil.hot import ArrowSegment, Extent, conformed, open_segment, read_extent
 from frazil.query.run.copied_rows import with_all_columns
@@ -137,7 +137,7 @@ def _open(sealed: SealedRef) -> ArrowSegment:
 
 def _copied(file: int, position: Position) -> list[pa.RecordBatch]:
     begin, length = position
-    with pa.memory_map(f"/proc/self/fd/{file}") as source:
+    with pa.memory_map(descriptor_path(file)) as source:
         source.seek(begin)
         buffer = source.read_buffer(length)
     return list(pa.ipc.open_stream(buffer))

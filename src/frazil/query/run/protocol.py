@@ -29,6 +29,8 @@ MEMORY_SLACK = 2
 """A worker may grow by this many times `memory_bytes_max`: DataFusion counts the memory it holds,
 but not the batches it is producing."""
 FORKED, LOADED = b"f", b"l"
+PID = struct.Struct("<i")
+"""Follows `FORKED` in a reply."""
 """Replies of the fork server: a worker, with its process; everything is loaded,
 from now on workers share it, and forks are fast."""
 FILES_MAX = 250

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
+from frazil.disk import descriptor_path, memory_file
 from frazil.errors import TooLarge
 from frazil.query.plan.plan import TableScans
 from frazil.query.plan.predicates import Conditions
@@ -174,9 +175,9 @@ class _Copies:
     """The memory file of the rows that are copied for one query."""
 
     def __init__(self, bytes_max: int) -> None:
-        self.descriptor = os.memfd_create("frazil-query", os.MFD_CLOEXEC)
+        self.descriptor = memory_file("frazil-query")
         self._bytes_max = bytes_max
-        self._sink = pa.OSFile(f"/proc/self/fd/{self.descriptor}", "wb")
+        self._sink = pa.OSFile(descriptor_path(self.descriptor), "wb")
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Position | None:
         """Copy batches as one IPC stream; None if there are none."""

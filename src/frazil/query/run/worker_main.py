@@ -109,6 +109,8 @@ class WorkerMain:
     def _limit_memory(self, memory_bytes_max: int) -> None:
         """Make allocations fail, which ends this process, far above the limit of the query. The
         engine checks the memory in use, but a single allocation may be larger than all memory."""
+        if self._data_bytes is None:
+            return
         limit = self._data_bytes + MEMORY_SLACK * memory_bytes_max + RESERVE_BYTES
         resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
 
@@ -123,9 +125,13 @@ def in_frames(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from in_frames(batch.slice(half))
 
 
-def _data_bytes() -> int:
-    """Return the size of private, writable mappings of this process."""
-    text = Path("/proc/self/status").read_text(encoding="ascii")
+def _data_bytes() -> int | None:
+    """Return the size of private, writable mappings of this process; None if this system does not
+    show it."""
+    try:
+        text = Path("/proc/self/status").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return None
     (line,) = (line for line in text.splitlines() if line.startswith("VmData:"))
     return int(line.split()[1]) * 1024
 

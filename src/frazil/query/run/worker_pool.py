@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import select
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -22,6 +20,7 @@ import pyarrow as pa
 from frazil.errors import FrazilError, TooLarge, Unavailable
 from frazil.metrics import Counter
 from frazil.model import MiB
+from frazil.processes import has_ended, kill_process
 from frazil.query.run.fork_client import FORK_SERVER, WorkerProcess
 from frazil.query.run.protocol import (
     MEMORY_SLACK,
@@ -162,7 +161,7 @@ class Worker:
         self._channel = forked.channel
         self._process = forked.descriptor
         self._server = forked.server
-        self._pid = _pid_of(forked.descriptor)
+        self._pid = forked.pid
         self._closing = threading.Lock()
         self._error: FrazilError | None = None
         self._is_ready = False
@@ -184,9 +183,7 @@ class Worker:
         return self._is_idle and self._error is None and not self._has_exited()
 
     def _has_exited(self) -> bool:
-        if self._process < 0:
-            return True
-        return bool(select.select([self._process], [], [], 0)[0])
+        return self._process < 0 or has_ended(self._process)
 
     def wake(self) -> None:
         """Cancel the idle timeout."""
@@ -288,7 +285,8 @@ class Worker:
         return max(0, self._private_bytes() - self._base_bytes)
 
     def _private_bytes(self) -> int:
-        """Resident memory that is no mapped file; 0 after it has exited."""
+        """Resident memory that is no mapped file; 0 after it has exited, and where the system does
+        not show it."""
         try:
             text = Path(f"/proc/{self._pid}/statm").read_text(encoding="ascii")
             resident, shared = text.split()[1:3]
@@ -305,27 +303,17 @@ class Worker:
             if self._error is None and self._process >= 0:
                 self._error = error
                 KILLED.add(reason=reason)
-                self._signal()
-
-    def _signal(self) -> None:
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._process, signal.SIGKILL)
+                kill_process(self._pid, self._process)
 
     def close(self) -> None:
         """End the process without waiting: one with much memory takes long to exit."""
         self.wake()
         with self._closing:
             if self._process >= 0:
-                self._signal()
+                kill_process(self._pid, self._process)
                 os.close(self._process)
                 self._process = -1
         self._channel.close()
-
-
-def _pid_of(process: int) -> int:
-    text = Path(f"/proc/self/fdinfo/{process}").read_text(encoding="ascii")
-    (line,) = (line for line in text.splitlines() if line.startswith("Pid:"))
-    return int(line.split()[1])
 
 
 class WorkerRun:

@@ -7,4 +7,5 @@ cursor.py    Cursor: position of a row, for pagination
 render.py    a search as readable SQL
 fields.py    searchable field names
 facets.py    most frequent values of fields
+hints.py     why a search has no rows, and the nearest one that has some
 """

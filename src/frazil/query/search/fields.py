@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import pyarrow as pa
 
 from frazil.model import doc
-from frazil.model.arrow import TABLES
+from frazil.model.arrow import SERVICE_NAME, TABLES
 from frazil.query.search.filters import (
     ALWAYS,
+    ATTRIBUTE,
     RESOURCE,
     SCOPE,
     Ask,
@@ -36,7 +37,7 @@ _MAPS: tuple[tuple[Kind, str], ...] = (
     ("scope", "scope_attributes"),
 )
 
-_HIDDEN = frozenset({"level"})
+_HIDDEN = frozenset({"level", "duration_ms"})
 """Aliases of listed names."""
 
 
@@ -83,15 +84,33 @@ def _attributes(ask: Ask, table: str, within: TimeRange) -> list[NamedField]:
                 counts[kind, counted["values"]] += counted["counts"]
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [
-        NamedField(name=_name(table, kind, key), kind=kind, count=count)
+        NamedField(
+            name=_name(table, kind, key, is_shadowed=("attribute", key) in counts),
+            kind=kind,
+            count=count,
+        )
         for (kind, key), count in ordered
     ]
 
 
-def _name(table: str, kind: Kind, key: str) -> str:
-    if kind == "resource":
-        return RESOURCE + key
+def _name(table: str, kind: Kind, key: str, *, is_shadowed: bool) -> str:
+    """Return the shortest name of an attribute. An attribute of the record shadows one of the
+    resource that has the same key."""
     if kind == "scope":
         return SCOPE + key
     computed = {key: ""} if is_reserved(table, key) else {}
-    return attribute_name(key, TABLES[table], computed)
+    if kind == "attribute":
+        return attribute_name(key, TABLES[table], computed)
+    is_plain = key == SERVICE_NAME or attribute_name(key, TABLES[table], computed) == key
+    return key if is_plain and not is_shadowed else RESOURCE + key
+
+
+def ambiguity_notes(fields: Sequence[NamedField], names: Iterable[str]) -> list[str]:
+    """Say which of the names are attributes of records as well as of resources."""
+    known = {field.name for field in fields}
+    return [
+        f"{name} is an attribute of records and of resources, and the value of the record is used "
+        f"first; write {ATTRIBUTE}{name} or {RESOURCE}{name} for one of them"
+        for name in dict.fromkeys(names)
+        if name in known and RESOURCE + name in known
+    ]

@@ -11,6 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from frazil.errors import Malformed
+from frazil.model.arrow import PROMOTED_RESOURCE, PROMOTED_SPAN, SERVICE_NAME
 
 T = TypeVar("T")
 Ask = Callable[[str], pa.Table]
@@ -75,20 +76,46 @@ NONE: Mapping[str, str] = MappingProxyType({})
 def column(name: str, schema: pa.Schema, computed: Mapping[str, str] = NONE) -> str:
     """SQL of a field name, as text:
 
-    service_name          a column of the table, or one of `computed`
-    resource.host.name    the attribute host.name of the resource
-    scope.build           the attribute build of the scope
-    http.route            any other name: an attribute of the record
-    attribute.scope.x     the same, for keys that would be taken for one of the above
+    service_name          a column of the table, or one of `computed`; `service.name` is the same
+    host.name             any other name: an attribute of the record, else of its resource
+    attribute.host.name   the attribute of the record alone
+    resource.host.name    the attribute of the resource alone
+    scope.build           the attribute of the scope
     """
     if name in computed:
         return computed[name]
+    if name == SERVICE_NAME:
+        name = "service_name"
     if name in schema.names:
         return _as_text(schema.field(name))
     for prefix, attributes in _MAPS.items():
         if name.startswith(prefix) and name != prefix:
             return f"{attributes}[{text(name.removeprefix(prefix))}]"
-    return f"attributes[{text(name)}]"
+    return _attribute(name, schema)
+
+
+def _attribute(key: str, schema: pa.Schema) -> str:
+    """SQL of an attribute of the record, else of its resource."""
+    of_record = f"attributes[{text(key)}]"
+    if _SPAN_COLUMNS.get(key) in schema.names:
+        return of_record  # no resource has these
+    of_resource = _RESOURCE_COLUMNS.get(key, f"resource_attributes[{text(key)}]")
+    return f"coalesce({of_record}, {of_resource})"
+
+
+_SPAN_COLUMNS = {key: name for name, keys in PROMOTED_SPAN.items() for key in keys}
+_RESOURCE_COLUMNS = {key: name for name, keys in PROMOTED_RESOURCE.items() for key in keys}
+"""Attribute -> the column that has it: cheaper to read than all attributes."""
+
+
+def is_plain_attribute(name: str, schema: pa.Schema) -> bool:
+    """Return whether a name may be an attribute of the record as well as of the resource."""
+    return (
+        name != SERVICE_NAME
+        and name not in schema.names
+        and not name.startswith(tuple(_MAPS))
+        and _SPAN_COLUMNS.get(name) not in schema.names
+    )
 
 
 def attribute_name(key: str, schema: pa.Schema, computed: Mapping[str, str] = NONE) -> str:
@@ -105,7 +132,7 @@ def _as_text(field: pa.Field) -> str:
     return f'CAST("{field.name}" AS VARCHAR)'
 
 
-_EXAMPLE = "http.route or resource.host.name"
+_EXAMPLE = "http.route or host.name"
 
 
 def equals(filters: Filters, schema: pa.Schema, computed: Mapping[str, str] = NONE) -> list[str]:

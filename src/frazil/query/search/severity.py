@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from frazil.errors import Malformed
+from frazil.model import NUMBERS_PER_SEVERITY, SEVERITIES
 
-SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
-"""Each covers four numbers, starting at 1."""
 SEVERITY_UNKNOWN = "UNSPECIFIED"
-NUMBERS_PER_SEVERITY = 4
 
 
 def least_number(severity: str) -> int:

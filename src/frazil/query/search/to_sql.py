@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -20,30 +20,34 @@ from typing import Literal
 import pyarrow as pa
 
 from frazil.errors import Malformed
-from frazil.model import NS_PER_MS
-from frazil.model.arrow import LOGS, SPANS
+from frazil.model import NS_PER_MS, NUMBERS_PER_SEVERITY, SEVERITIES
+from frazil.model.arrow import LOGS, SERVICE_NAME, SPANS
 from frazil.query.functions import search_parser as parser
 from frazil.query.search.cursor import LONG_MAX
-from frazil.query.search.filters import column, text, texts, timestamp_sql
-from frazil.query.search.severity import (
-    NUMBERS_PER_SEVERITY,
-    SEVERITIES,
-    SEVERITY_UNKNOWN,
-    least_number,
+from frazil.query.search.filters import (
+    column,
+    is_plain_attribute,
+    text,
+    texts,
+    timestamp_sql,
 )
+from frazil.query.search.severity import SEVERITY_UNKNOWN, least_number
 
 TEXT_COLUMN = {"logs": "body", "spans": "name"}
 """Column in which words are searched."""
 SCHEMAS = {"logs": LOGS, "spans": SPANS}
 
-ALIASES: Mapping[str, Mapping[str, str]] = {
-    "logs": {"service": "service_name", "trace": "trace_id", "span": "span_id"},
-    "spans": {"service": "service_name", "trace": "trace_id", "span": "span_id"},
+_COMMON = {
+    "service": "service_name",
+    SERVICE_NAME: "service_name",
+    "trace": "trace_id",
+    "span": "span_id",
 }
-"""Short names of columns."""
+ALIASES: Mapping[str, Mapping[str, str]] = {"logs": _COMMON, "spans": _COMMON}
+"""Other names of columns."""
 COMPUTED_NAMES: Mapping[str, tuple[str, ...]] = {
     "logs": ("severity", "level"),
-    "spans": ("duration_ms", "status"),
+    "spans": ("duration", "duration_ms", "status"),
 }
 """Names that are computed from columns."""
 
@@ -54,6 +58,16 @@ _SEVERITY_ALIASES = {"WARNING": "WARN", "ERR": "ERROR", "CRITICAL": "FATAL"}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>"}
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3})?", re.IGNORECASE | re.ASCII)
 _NUMBER_LENGTH_MAX = 40
+_DURATION = re.compile(r"(.*?[\d.])(ns|us|µs|ms|s|m|h)", re.ASCII)
+_UNIT_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "ms": NS_PER_MS,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
 _EXACT_MAX = 2**53
 _YEARS = (1700, 2200)
 """Years of timestamp literals that the engine can parse."""
@@ -78,10 +92,32 @@ class SqlCondition:
 def query_conditions(table: str, query: str) -> list[str]:
     """Conditions of a query, to be joined by AND. `Malformed` has the position."""
     node = parser.parse(query)
-    if node is None:
-        return []
+    return [] if node is None else node_conditions(table, node)
+
+
+def node_conditions(table: str, node: parser.Node) -> list[str]:
+    """Conditions of a part of a query, to be joined by AND."""
     nodes = node.nodes if isinstance(node, parser.All) else (node,)
     return [condition.grouped for condition in _all_of(table, nodes)]
+
+
+def query_names(table: str, query: str) -> list[str]:
+    """Names of a query that may be attributes of the record as well as of its resource."""
+    return [
+        name
+        for name in _names(parser.parse(query))
+        if not is_reserved(table, name) and is_plain_attribute(name, SCHEMAS[table])
+    ]
+
+
+def _names(node: parser.Node | None) -> Iterator[str]:
+    if isinstance(node, parser.FieldQuery):
+        yield node.name
+    elif isinstance(node, parser.Not):
+        yield from _names(node.node)
+    elif isinstance(node, parser.All | parser.Any):
+        for each in node.nodes:
+            yield from _names(each)
 
 
 def field_condition(table: str, name: str, values: Sequence[str], *, is_included: bool) -> str:
@@ -168,7 +204,7 @@ class Subject:
     name: str  # as written, shortened for errors
     sql: str
     is_nullable: bool = False
-    scale: int = 1  # units of the column per unit of the query
+    unit_ns: int | None = None  # of a duration: nanoseconds of a number without a unit
 
 
 def _subject(table: str, name: str, test: parser.Test) -> Subject:
@@ -177,6 +213,8 @@ def _subject(table: str, name: str, test: parser.Test) -> Subject:
         return _computed(name, test)
     schema = SCHEMAS[table]
     real, short = ALIASES[table].get(name, name), name[: parser.SHOWN_MAX]
+    if real == "duration_nano" and real in schema.names:
+        return Subject(kind="integer", name=short, sql=real, unit_ns=1)
     if real not in schema.names:
         return Subject(kind="text", name=short, sql=column(real, schema), is_nullable=True)
     kind: Kind = "text"
@@ -191,8 +229,8 @@ def _subject(table: str, name: str, test: parser.Test) -> Subject:
 
 
 def _computed(name: str, test: parser.Test) -> Subject:
-    if name == "duration_ms":
-        return Subject(kind="integer", name=name, sql="duration_nano", scale=NS_PER_MS)
+    if name in ("duration", "duration_ms"):
+        return Subject(kind="integer", name=name, sql="duration_nano", unit_ns=NS_PER_MS)
     if name in ("severity", "level"):
         return Subject(kind="severity", name=name, sql="severity_number")
     if isinstance(test, parser.Equals) and test.value.upper() in _STATUSES:
@@ -267,7 +305,7 @@ def _compared(subject: Subject, sides: Compared) -> SqlCondition:
 
 
 def _like(subject: Subject, test: parser.Like) -> SqlCondition:
-    if subject.kind == "time" or subject.scale != 1:
+    if subject.kind == "time" or subject.unit_ns is not None:
         raise Malformed(f"{subject.name} does not support *; use {subject.name}:>… or a range")
     pattern = text("%".join(_ESCAPED.sub(r"\\\g<0>", piece) for piece in test.pieces))
     if subject.kind == "integer":
@@ -294,7 +332,7 @@ def _number_in_text(subject: Subject, sign: str, value: str) -> Compared:
 
 def _integer(subject: Subject, sign: str, value: str) -> Compared:
     """Compare an integer column without a cast, so that pruning works."""
-    number = _number(subject, value) * subject.scale
+    number = _number(subject, value) if subject.unit_ns is None else _nanos(subject, value)
     if abs(number) > LONG_MAX:
         raise Malformed(f"{value} is too large; use a smaller number")
     nearest = math.floor(number) if sign in (">", "<=") else math.ceil(number)
@@ -307,6 +345,18 @@ def _number(subject: Subject, value: str) -> Decimal:
     if len(value) > _NUMBER_LENGTH_MAX or not _NUMBER.fullmatch(value):
         raise Malformed(f"{subject.name} needs a number, such as {subject.name}:>100")
     return Decimal(value)
+
+
+def _nanos(subject: Subject, value: str) -> Decimal:
+    """Parse a duration with or without a unit."""
+    match = _DURATION.fullmatch(value)
+    number, unit_ns = (match[1], _UNIT_NS[match[2]]) if match else (value, subject.unit_ns or 1)
+    if len(number) > _NUMBER_LENGTH_MAX or not _NUMBER.fullmatch(number):
+        raise Malformed(
+            f"{subject.name} needs a duration, such as {subject.name}:>100ms; "
+            f"units are ns, us, ms, s, m and h"
+        )
+    return Decimal(number) * unit_ns
 
 
 def _time(subject: Subject, sign: str, value: str) -> Compared:

@@ -2,11 +2,14 @@
 
 logs.py             log records, histogram, facets, neighbors
 log_pages.py        page cursors in a long list of log records
+log_patterns.py     records that differ only in variable parts, with counts and a trend
 traces.py           lists of traces, and one trace as a tree
 trace_durations.py  traces by start and duration, for a scatter plot
 trace_outline.py    a trace of any size in columns, one span, search in a trace
 waterfall.py        a trace as rows, self time and critical path
 services.py         services, operations, failures, dependencies
+deployments.py      new versions of services
+compare.py          two versions or time ranges of a service
 volume.py           rows sent by each service
 metrics.py          metric names, labels, exemplars
 metric_series.py    a metric over time

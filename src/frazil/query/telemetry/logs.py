@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 from frazil.errors import TooLarge
-from frazil.model import doc
+from frazil.model import NUMBERS_PER_SEVERITY, SEVERITIES, doc
 from frazil.model.arrow import LOGS
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, facets_of
@@ -24,13 +24,7 @@ from frazil.query.search.filters import (
     text,
     where,
 )
-from frazil.query.search.severity import (
-    COMPUTED,
-    NUMBERS_PER_SEVERITY,
-    SEVERITIES,
-    least_number,
-    severity_of,
-)
+from frazil.query.search.severity import COMPUTED, least_number, severity_of
 from frazil.query.search.to_sql import query_conditions
 
 LIMIT_MAX = 1000

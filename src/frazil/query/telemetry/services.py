@@ -1,4 +1,9 @@
-"""Services: requests, errors, durations, failures and dependencies."""
+"""Services: requests, errors, latencies, failures and dependencies.
+
+A request is an entry span (sql/entry_spans.py) that starts in the time range. An error is a request
+with status ERROR. Percentiles are exact: interpolated linearly between the two nearest latencies,
+as `quantile_cont` of DuckDB and `percentile_cont` of PostgreSQL do, in whole nanoseconds.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +24,35 @@ from frazil.query.search.filters import (
     where,
 )
 from frazil.query.search.severity import least_number
+from frazil.query.sql.entry_spans import is_entry
 
 LIMIT_MAX = 1000
 STEPS_MAX = 20_000
 """200 services in 100 steps."""
 
-ERRORS = "sum(CASE WHEN {0}status_code = 'ERROR' THEN 1 ELSE 0 END)"
-"""SQL of the number of failed spans; `{0}` is a table prefix with a dot, or empty."""
+CALLER_AGE_MAX = datetime.timedelta(minutes=10)
+"""How long before the time range a caller may have started."""
+
+ERRORS = "sum(CASE WHEN status_code = 'ERROR' THEN 1 ELSE 0 END)"
+"""SQL of the number of failed spans."""
 
 
-def _percentile(share: float, column: str = "duration_nano") -> str:
-    return f"CAST(approx_percentile_cont({share}) WITHIN GROUP (ORDER BY {column}) AS BIGINT)"
+def percentile(share: float, column: str = "duration_nano") -> str:
+    """SQL of a percentile in whole nanoseconds."""
+    return f"CAST(percentile_cont({share}) WITHIN GROUP (ORDER BY {column}) AS BIGINT)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Health of one service across all signals. Durations need spans."""
+    """Health of one service across all signals. Latencies need requests."""
 
     name: str
-    span_count: int = 0
-    error_count: Annotated[int, doc("Spans with status ERROR.")] = 0
+    request_count: Annotated[int, doc("Entry spans.")] = 0
+    error_count: Annotated[int, doc("Requests with status ERROR.")] = 0
     p50_nano: int | None = None
     p95_nano: int | None = None
     p99_nano: int | None = None
+    span_count: Annotated[int, doc("All spans, of requests and inside of them.")] = 0
     log_count: int = 0
     error_log_count: int = 0
     point_count: int = 0
@@ -49,12 +60,13 @@ class Service:
 
 
 def services(ask: Ask, *, within: TimeRange = ALWAYS, limit: int = LIMIT_MAX) -> list[Service]:
-    """List services by name; above `limit`, the busiest ones of each signal. Durations are
-    estimates within about 1 %."""
+    """List services by name; above `limit`, the busiest ones of each signal."""
+    latency = f"CASE WHEN {is_entry()} THEN duration_nano END"
     selected = {
-        "spans": f"count(*) AS span_count, {ERRORS.format('')} AS error_count, "
-        f"{_percentile(0.5)} AS p50_nano, {_percentile(0.95)} AS p95_nano, "
-        f"{_percentile(0.99)} AS p99_nano",
+        "spans": f"count(*) AS span_count, count({latency}) AS request_count, "
+        f"count(CASE WHEN status_code = 'ERROR' THEN {latency} END) AS error_count, "
+        f"{percentile(0.5, latency)} AS p50_nano, {percentile(0.95, latency)} AS p95_nano, "
+        f"{percentile(0.99, latency)} AS p99_nano",
         "logs": "count(*) AS log_count, sum(CASE WHEN severity_number >= "
         f"{least_number('ERROR')} THEN 1 ELSE 0 END) AS error_log_count",
         "metrics": "count(*) AS point_count",
@@ -76,24 +88,32 @@ def services(ask: Ask, *, within: TimeRange = ALWAYS, limit: int = LIMIT_MAX) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStep:
-    """Requests, errors and durations of one service in one time step."""
+    """Requests, errors and latencies of one service in one time step."""
 
     service: str
     time: Annotated[datetime.datetime, doc("Start of the step.")]
-    span_count: int
+    request_count: int
     error_count: int
+    p50_nano: int
     p95_nano: int
+    p99_nano: int
 
 
 def service_steps(
-    ask: Ask, step: datetime.timedelta, *, within: TimeRange = ALWAYS
+    ask: Ask,
+    step: datetime.timedelta,
+    *,
+    service: str | None = None,
+    within: TimeRange = ALWAYS,
 ) -> list[ServiceStep]:
-    """Return all services over time, oldest first. Steps are aligned to 1970; empty ones are
+    """Return services over time, oldest first. Steps are aligned to 1970; empty ones are
     omitted."""
+    conditions = [*within.conditions(), *if_set("service_name = {}", service, text), is_entry()]
     rows = ask(
         f"SELECT date_bin(INTERVAL '{micros_of(step)} microseconds', time) AS time, "
-        f"service_name AS service, count(*) AS span_count, {ERRORS.format('')} AS error_count, "
-        f"{_percentile(0.95)} AS p95_nano FROM spans {where(within.conditions())} "
+        f"service_name AS service, count(*) AS request_count, {ERRORS} AS error_count, "
+        f"{percentile(0.5)} AS p50_nano, {percentile(0.95)} AS p95_nano, "
+        f"{percentile(0.99)} AS p99_nano FROM spans {where(conditions)} "
         f"GROUP BY 1, 2 LIMIT {STEPS_MAX + 1}"
     ).to_pylist()
     if len(rows) > STEPS_MAX:
@@ -105,14 +125,14 @@ def service_steps(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Calls, errors and durations of one operation."""
+    """Requests, errors and latencies of one operation."""
 
     service: str
     operation: str
-    span_count: int
+    request_count: int
     error_count: int
     p50_nano: int
-    p90_nano: int
+    p95_nano: int
     p99_nano: int
     max_nano: int
 
@@ -120,14 +140,14 @@ class Latency:
 def latencies(
     ask: Ask, *, service: str | None = None, within: TimeRange = ALWAYS, limit: int = 100
 ) -> list[Latency]:
-    """List operations with durations, the busiest first."""
-    conditions = within.conditions() + if_set("service_name = {}", service, text)
+    """List the operations of requests, the busiest first."""
+    conditions = [*within.conditions(), *if_set("service_name = {}", service, text), is_entry()]
     rows = ask(
-        "SELECT service_name AS service, name AS operation, count(*) AS span_count, "
-        f"{ERRORS.format('')} AS error_count, {_percentile(0.5)} AS p50_nano, "
-        f"{_percentile(0.9)} AS p90_nano, {_percentile(0.99)} AS p99_nano, "
+        "SELECT service_name AS service, name AS operation, count(*) AS request_count, "
+        f"{ERRORS} AS error_count, {percentile(0.5)} AS p50_nano, "
+        f"{percentile(0.95)} AS p95_nano, {percentile(0.99)} AS p99_nano, "
         f"max(duration_nano) AS max_nano FROM spans {where(conditions)} "
-        "GROUP BY service_name, name ORDER BY span_count DESC, service, operation "
+        "GROUP BY service_name, name ORDER BY request_count DESC, service, operation "
         f"LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
     )
     return [Latency(**row) for row in rows.to_pylist()]
@@ -167,7 +187,9 @@ def failures(
     is_selected = "service IS NOT NULL" if service is None else f"service = {text(service)}"
     rows = ask(
         "SELECT service, operation, message, error_type, count(*) AS count, "
-        "sum(1 - is_parent) AS origin_count, last_value(trace_id ORDER BY time) AS last_trace_id "
+        "sum(1 - is_parent) AS origin_count, "
+        # Of the spans where the failure began, if there are any: the trace shows its cause.
+        "last_value(trace_id ORDER BY is_parent DESC, time) AS last_trace_id "
         f"FROM ({spans}) WHERE {is_selected} GROUP BY service, operation, message, error_type "
         f"ORDER BY count DESC, service, operation, message, error_type "
         f"LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
@@ -182,40 +204,54 @@ class Dependency:
     caller: str
     callee: str
     is_linked: Annotated[bool, doc("By span links: the caller does not wait.")]
-    call_count: int
+    call_count: Annotated[int, doc("Requests of the callee that come from the caller.")]
     error_count: int
     p95_nano: int
     p99_nano: int
 
 
 def dependencies(ask: Ask, *, within: TimeRange = ALWAYS) -> list[Dependency]:
-    """List calls between services, the most frequent first: spans whose parent or linked span
-    belongs to another service."""
+    """List calls between services, the most frequent first: requests in the time range whose
+    parent or linked span belongs to another service."""
     columns = "service_name, status_code, duration_nano"
-    conditions = within.conditions()
-    called = f"SELECT trace_id, parent_span_id AS span_id, {columns} FROM spans {where(conditions)}"
+    conditions = [*within.conditions(), is_entry()]
+    called = (
+        f"SELECT trace_id, parent_span_id AS span_id, span_id AS callee_id, {columns} "
+        f"FROM spans {where(conditions)}"
+    )
     calls = _between(ask, called, within, is_linked=False)
     # Usually there are no links, which saves the second join.
     linked = where([*conditions, "cardinality(links) > 0"])
     if ask(f"SELECT 1 FROM spans {linked} LIMIT 1").num_rows:
-        links = f"SELECT unnest(links) AS link, {columns} FROM spans {linked}"
-        left = f"SELECT link['trace_id'] AS trace_id, link['span_id'] AS span_id, {columns}"
-        calls += _between(ask, f"{left} FROM ({links})", within, is_linked=True)
+        links = f"SELECT unnest(links) AS link, span_id AS callee_id, {columns} FROM spans {linked}"
+        left = "SELECT link['trace_id'] AS trace_id, link['span_id'] AS span_id, callee_id"
+        calls += _between(ask, f"{left}, {columns} FROM ({links})", within, is_linked=True)
     calls.sort(key=lambda call: (-call.call_count, call.caller, call.callee, call.is_linked))
     return calls[:LIMIT_MAX]
 
 
 def _between(ask: Ask, called: str, within: TimeRange, *, is_linked: bool) -> list[Dependency]:
-    """Calls whose callees are the rows of `called`, with the span id of the caller."""
-    conditions = ["callee.service_name <> caller.service_name", *within.conditions("caller.time")]
-    rows = ask(
-        "SELECT caller.service_name AS caller, callee.service_name AS callee, "
-        f"count(*) AS call_count, {ERRORS.format('callee.')} AS error_count, "
-        f"{_percentile(0.95, 'callee.duration_nano')} AS p95_nano, "
-        f"{_percentile(0.99, 'callee.duration_nano')} AS p99_nano "
+    """Calls whose callees are the rows of `called`, with the span id of the caller. A callee counts
+    once for each service that calls it, however many of its spans do."""
+    conditions = ["callee.service_name <> caller.service_name", *_callers(within)]
+    calls = (
+        "SELECT DISTINCT caller.service_name AS caller, callee.service_name AS callee, "
+        "callee.callee_id, callee.status_code AS status_code, "
+        "callee.duration_nano AS duration_nano "
         f"FROM ({called}) AS callee JOIN spans AS caller ON callee.trace_id = caller.trace_id "
-        f"AND callee.span_id = caller.span_id {where(conditions)} "
-        "GROUP BY caller.service_name, callee.service_name "
-        f"ORDER BY call_count DESC, caller, callee LIMIT {LIMIT_MAX}"
+        f"AND callee.span_id = caller.span_id {where(conditions)}"
+    )
+    rows = ask(
+        f"SELECT caller, callee, count(*) AS call_count, {ERRORS} AS error_count, "
+        f"{percentile(0.95)} AS p95_nano, {percentile(0.99)} AS p99_nano FROM ({calls}) "
+        f"GROUP BY caller, callee ORDER BY call_count DESC, caller, callee LIMIT {LIMIT_MAX}"
     )
     return [Dependency(**row, is_linked=is_linked) for row in rows.to_pylist()]
+
+
+def _callers(within: TimeRange) -> list[str]:
+    """Conditions on the time of callers: they start earlier than what they call, or a little later
+    by their own clock."""
+    since = None if within.since is None else within.since - CALLER_AGE_MAX
+    until = None if within.until is None else within.until + CALLER_AGE_MAX
+    return TimeRange(since=since, until=until).conditions("caller.time")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ DURATION = "(max(end_time_unix_nano) - min(time_unix_nano))"
 FAILED = "sum(CASE WHEN status_code = 'ERROR' THEN 1 ELSE 0 END)"
 Order = Literal["newest", "longest", "spans", "errors"]
 ORDERS: Mapping[Order, str] = {
-    "newest": "max(time)",
+    "newest": "min(time)",
     "longest": DURATION,
     "spans": "count(*)",
     "errors": FAILED,
@@ -206,6 +206,9 @@ def find_traces(
 ) -> list[TraceSummary]:
     """Return matching traces in the given order. Only spans within the time range count.
 
+    "newest" orders by the start of the trace. Pages are cut by the first matching span, so a page
+    may have a trace that began a little before the last one of the page before.
+
     `after` is the cursor of the last trace of the previous page. A trace that received a span in
     the meantime may have moved to another page.
     """
@@ -218,7 +221,32 @@ def find_traces(
         f"ORDER BY sort_key DESC, trace_id LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
     ).to_pylist()
     cursors = {row["trace_id"]: f"{_number(row['sort_key'])}-{row['trace_id']}" for row in rows}
-    return _summaries(ask, cursors) if cursors else []
+    traces = _summaries(ask, cursors) if cursors else []
+    if order == "newest" and traces:
+        last = traces[-1].cursor
+        traces.sort(key=lambda trace: (-trace.start_unix_nano, trace.trace_id))
+        traces[-1] = replace(traces[-1], cursor=last)
+    return traces
+
+
+def find_traces_by_id(ask: Ask, prefix: str, *, limit: int = 5) -> list[TraceSummary]:
+    """Return traces whose id begins with these hexadecimal digits, whatever their time."""
+    if not _ID_PREFIX.fullmatch(prefix):
+        raise Malformed(f"{prefix[:100]!r} is not a trace id, which has {ID_CHARS} hex digits")
+    prefix = prefix.lower()
+    ids = [prefix]
+    if len(prefix) < ID_CHARS:
+        # Every hex digit is below 'g', so this range holds exactly the ids with the prefix.
+        ids = ask(
+            f"SELECT DISTINCT trace_id FROM spans WHERE trace_id >= {text(prefix)} "
+            f"AND trace_id < {text(prefix + 'g')} ORDER BY trace_id "
+            f"LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
+        )["trace_id"].to_pylist()
+    return _summaries(ask, dict.fromkeys(ids, "")) if ids else []
+
+
+ID_CHARS = 32
+_ID_PREFIX = re.compile(f"[0-9a-fA-F]{{1,{ID_CHARS}}}", re.ASCII)
 
 
 _CURSOR = re.compile(r"(-?\d{1,18})-([0-9a-f]{0,64})", re.ASCII)

@@ -5,12 +5,13 @@ search.py       search queries as SQL, and field names
 logs.py         log records, histogram, facets, pages
 traces.py       lists of traces
 trace.py        one trace, its spans, search in it
-services.py     services, operations, failures, dependencies, volumes
+services.py     services, operations, failures, dependencies, deployments, volumes
 metrics.py      metrics over time, labels, exemplars
 tail.py         live tail
 dashboards.py   dashboards of the web page
 lake_tables.py  Iceberg tables in detail
 lake_jobs.py    flush, maintenance, snapshots
+retention.py    retention rules, erasure
 demo.py         demo data
 status.py       status, health, probes, metrics
 """

@@ -24,6 +24,7 @@ from frazil.query import (
     histogram,
     log_conditions,
     log_pages,
+    log_patterns,
     logs_around,
 )
 from frazil.serve.http.handler import Handler
@@ -116,6 +117,12 @@ class FacetsRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_field
     limit: FacetLimit = 10
 
 
+class PatternsRequest(HistogramRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which log records, the step of the trend, and how many patterns."""
+
+    limit: Annotated[Limit, doc("Maximum number of patterns.")] = 100
+
+
 class PagesRequest(LogsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which log records, and the page size."""
 
@@ -163,6 +170,15 @@ def _step(params: HistogramRequest, which: LogFilter, clock: Clock) -> datetime.
         raise Malformed("the bar width is unknown; set since=1h or step=1m")
     range_s = ((which["within"].until or wall_time(clock)) - since).total_seconds()
     return datetime.timedelta(seconds=max(1, round(range_s / BARS)))
+
+
+async def patterns(handler: Handler, params: PatternsRequest, request: ApiRequest) -> Response:
+    """Cluster log records by their text, with counts and a trend."""
+    which = params.which(handler.context.clock)
+    step = _step(params, which, handler.context.clock)
+    return await handler.respond(
+        request, lambda ask: log_patterns(ask, step, limit=params.limit, **which)
+    )
 
 
 async def values(handler: Handler, params: FacetsRequest, request: ApiRequest) -> Response:

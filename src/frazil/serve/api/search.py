@@ -1,4 +1,4 @@
-"""Endpoints of the search box: field names, and a query as SQL."""
+"""Endpoints of the search box: field names, a query as SQL, and why a query has no rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ import msgspec
 from frazil.errors import Malformed
 from frazil.httpd import Response
 from frazil.model import doc
-from frazil.query import Ask, NamedField, fields_of, search_sql
+from frazil.query import (
+    Ask,
+    Hints,
+    NamedField,
+    TimeRange,
+    ambiguity_notes,
+    fields_of,
+    hints_of,
+    log_conditions,
+    query_names,
+    search_sql,
+    span_conditions,
+)
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import (
     Excludes,
@@ -22,6 +34,9 @@ from frazil.serve.http.params import (
     Until,
 )
 from frazil.serve.http.request import ApiRequest, age_or_timestamp, pairs_of, range_of
+
+FIELDS_MAX = 1000
+"""Fields among which a name is looked up."""
 
 
 class QueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,6 +65,16 @@ class QueryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     sql: str | None
     error: WrongQuery | None
+    notes: Annotated[
+        list[str], doc("Names that are attributes of both the newest records and their resources.")
+    ]
+
+
+class HintsRequest(QueryRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A search without rows."""
+
+    errors: Annotated[bool, doc("Only failed spans.")] = False
+    roots: Annotated[bool, doc("Only root spans.")] = False
 
 
 class FieldsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,14 +95,14 @@ class FieldsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 async def query(handler: Handler, params: QueryRequest, request: ApiRequest) -> Response:
     """Translate a search query to SQL, or locate its error."""
-    if params.table != "logs" and (params.search is not None or params.severity is not None):
-        raise Malformed(f"search and severity apply to logs, not to {params.table}; use query")
+    _check_table(params)
     clock = handler.context.clock
     since = None if params.since is None else age_or_timestamp(params.since, "since", clock)
     until = None if params.until is None else age_or_timestamp(params.until, "until", clock)
     filters, exclude = pairs_of(params.filter, "filter"), pairs_of(params.exclude, "exclude")
+    within = range_of(params.since, params.until, clock)
 
-    def load(_: Ask) -> QueryAnswer:
+    def load(ask: Ask) -> QueryAnswer:
         try:
             sql = search_sql(
                 params.table,
@@ -93,10 +118,49 @@ async def query(handler: Handler, params: QueryRequest, request: ApiRequest) -> 
             if error.end is None:
                 raise
             wrong = WrongQuery(message=str(error), begin=error.begin, end=error.end)
-            return QueryAnswer(sql=None, error=wrong)
-        return QueryAnswer(sql=sql, error=None)
+            return QueryAnswer(sql=None, error=wrong, notes=[])
+        return QueryAnswer(sql=sql, error=None, notes=_notes(ask, params, within))
 
     return await handler.respond(request, load)
+
+
+def _notes(ask: Ask, params: QueryRequest, within: TimeRange) -> list[str]:
+    """Rows are read only if the query has a name that can be ambiguous."""
+    names = query_names(params.table, params.query)
+    if not names:
+        return []
+    fields = fields_of(ask, params.table, within=within, limit=FIELDS_MAX)
+    return ambiguity_notes(fields, names)
+
+
+async def hints(handler: Handler, params: HintsRequest, request: ApiRequest) -> Response:
+    """Explain why a search has no rows, and suggest the nearest one that has some."""
+    _check_table(params)
+    clock = handler.context.clock
+    within = range_of(params.since, params.until, clock)
+    filters, exclude = pairs_of(params.filter, "filter"), pairs_of(params.exclude, "exclude")
+    if params.table == "logs":
+        more = log_conditions(search=params.search, min_severity=params.severity)
+    else:
+        more = span_conditions(only_errors=params.errors, only_roots=params.roots)
+
+    def load(ask: Ask) -> Hints:
+        return hints_of(
+            ask,
+            params.table,
+            query=params.query,
+            within=within,
+            filters=filters,
+            exclude=exclude,
+            more=more,
+        )
+
+    return await handler.respond(request, load)
+
+
+def _check_table(params: QueryRequest) -> None:
+    if params.table != "logs" and (params.search is not None or params.severity is not None):
+        raise Malformed(f"search and severity apply to logs, not to {params.table}; use query")
 
 
 async def fields(handler: Handler, params: FieldsRequest, request: ApiRequest) -> Response:

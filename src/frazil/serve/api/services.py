@@ -6,16 +6,22 @@ from typing import Annotated, Any
 
 import msgspec
 
+from frazil.errors import Malformed
 from frazil.httpd import Response
 from frazil.model import doc
 from frazil.query import (
     Ask,
     Dependency,
+    Deployment,
     Latency,
+    Selection,
     Service,
     ServiceStep,
+    TimeRange,
     Volume,
+    compare,
     dependencies,
+    deployments,
     failures,
     latencies,
     service_steps,
@@ -25,7 +31,7 @@ from frazil.query import (
 from frazil.query import Failure as SpanFailure
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Limit, Name, Since, Step, StepWidth, Until
-from frazil.serve.http.request import ApiRequest, range_of, seconds_of
+from frazil.serve.http.request import ApiRequest, range_of, seconds_of, wall_time
 
 
 class TimeRangeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,9 +55,10 @@ class VolumesRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown
 
 
 class ServiceSeriesRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A time range in steps."""
+    """A time range in steps, and optionally one service."""
 
     step: StepWidth = "1m"
+    service: Annotated[Name | None, doc("Only this service.")] = None
 
 
 class ServicesAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,14 +68,14 @@ class ServicesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceSeriesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Every service over time; steps without spans are omitted."""
+    """Services over time; steps without requests are omitted."""
 
     step_s: int
     steps: list[ServiceStep]
 
 
 class OperationsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Operations, the busiest first."""
+    """Operations of requests, the busiest first."""
 
     operations: list[Latency]
 
@@ -85,6 +92,28 @@ class DependenciesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: list[Dependency]
 
 
+class DeploymentsRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A time range, and optionally one service."""
+
+    service: Annotated[Name | None, doc("Only this service.")] = None
+
+
+class DeploymentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """New versions of services, oldest first."""
+
+    deployments: list[Deployment]
+
+
+class CompareRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A service, and what to compare with what: two versions, or two time ranges."""
+
+    service: Annotated[Name, doc("Name of the service.")]
+    version: Annotated[Name | None, doc("Only this version.")] = None
+    baseline_version: Annotated[Name | None, doc("Version to compare with.")] = None
+    baseline_since: Annotated[Since, doc("Start of the range to compare with.")] = None
+    baseline_until: Annotated[Until, doc("End of the range to compare with.")] = None
+
+
 class VolumesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Rows sent by each service."""
 
@@ -92,7 +121,7 @@ class VolumesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def all_services(handler: Handler, params: TimeRangeRequest, request: ApiRequest) -> Response:
-    """List all services with requests, errors and durations."""
+    """List all services with requests, errors and latencies."""
     within = range_of(params.since, params.until, handler.context.clock)
     return await handler.respond(
         request, lambda ask: ServicesAnswer(services=services(ask, within=within))
@@ -102,19 +131,19 @@ async def all_services(handler: Handler, params: TimeRangeRequest, request: ApiR
 async def over_time(
     handler: Handler, params: ServiceSeriesRequest, request: ApiRequest
 ) -> Response:
-    """Return requests, errors and durations of all services over time."""
+    """Return requests, errors and latencies of services over time."""
     within = range_of(params.since, params.until, handler.context.clock)
     step = seconds_of(params.step, "step")
 
     def load(ask: Ask) -> ServiceSeriesAnswer:
-        steps = service_steps(ask, step, within=within)
+        steps = service_steps(ask, step, service=params.service, within=within)
         return ServiceSeriesAnswer(step_s=int(step.total_seconds()), steps=steps)
 
     return await handler.respond(request, load)
 
 
 async def operations(handler: Handler, params: ServiceRequest, request: ApiRequest) -> Response:
-    """List operations with calls, errors and durations."""
+    """List the operations of requests, with errors and latencies."""
     which = _which(handler, params)
     return await handler.respond(
         request, lambda ask: OperationsAnswer(operations=latencies(ask, **which))
@@ -135,11 +164,39 @@ def _which(handler: Handler, params: ServiceRequest) -> dict[str, Any]:
 
 
 async def calls(handler: Handler, params: TimeRangeRequest, request: ApiRequest) -> Response:
-    """List calls between services with counts, errors and durations."""
+    """List calls between services with counts, errors and latencies."""
     within = range_of(params.since, params.until, handler.context.clock)
     return await handler.respond(
         request, lambda ask: DependenciesAnswer(dependencies=dependencies(ask, within=within))
     )
+
+
+async def deploys(handler: Handler, params: DeploymentsRequest, request: ApiRequest) -> Response:
+    """List new versions of services, by `service.version`."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    return await handler.respond(
+        request,
+        lambda ask: DeploymentsAnswer(
+            deployments=deployments(ask, service=params.service, within=within)
+        ),
+    )
+
+
+async def comparison(handler: Handler, params: CompareRequest, request: ApiRequest) -> Response:
+    """Compare two versions or time ranges of a service. Default: with the previous period."""
+    clock = handler.context.clock
+    within = range_of(params.since, params.until, clock)
+    before = within
+    if params.baseline_since or params.baseline_until:
+        before = range_of(params.baseline_since, params.baseline_until, clock)
+    elif params.baseline_version is None:
+        if within.since is None:
+            raise Malformed("there is no previous period; set since, or baseline_version")
+        until = within.until or wall_time(clock)
+        before = TimeRange(since=within.since - (until - within.since), until=within.since)
+    baseline = Selection(service=params.service, within=before, version=params.baseline_version)
+    current = Selection(service=params.service, within=within, version=params.version)
+    return await handler.respond(request, lambda ask: compare(ask, baseline, current))
 
 
 async def amounts(handler: Handler, params: VolumesRequest, request: ApiRequest) -> Response:

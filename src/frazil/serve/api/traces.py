@@ -17,6 +17,7 @@ from frazil.query import (
     TraceSummary,
     facets_of,
     find_traces,
+    find_traces_by_id,
     span_conditions,
     trace_dots,
 )
@@ -34,6 +35,7 @@ from frazil.serve.http.params import (
     Since,
     StepWidth,
     TraceCursor,
+    TraceIdPrefix,
     Until,
 )
 from frazil.serve.http.request import ApiRequest, pairs_of, range_of, seconds_of
@@ -138,6 +140,23 @@ class TracesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     traces: list[TraceSummary]
     cursor: str | None
+
+
+class LookupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which traces, by the begin of their id."""
+
+    id: Annotated[TraceIdPrefix, doc("Trace id, or the first digits of it.")]
+    limit: Annotated[Limit, doc("Maximum number of traces.")] = 5
+
+
+async def lookup(handler: Handler, params: LookupRequest, request: ApiRequest) -> Response:
+    """Find traces of any time by their id or a prefix of it."""
+
+    def load(ask: Ask) -> TracesAnswer:
+        traces = find_traces_by_id(ask, params.id, limit=params.limit)
+        return TracesAnswer(traces=traces, cursor=None)
+
+    return await handler.respond(request, load)
 
 
 async def find(handler: Handler, params: TracesRequest, request: ApiRequest) -> Response:

@@ -100,7 +100,7 @@ class App:
             endpoint, named = self._routes.find(request.method, request.path)
             authorization = request.headers.get("authorization")
             if not endpoint.is_open and not self._auth.knows(authorization):
-                await self._auth.deny()
+                await self._auth.deny(authorization)
             return await self._serve(endpoint, named, request)
         except (FrazilError, HttpError) as error:
             return answer_of_error(error)

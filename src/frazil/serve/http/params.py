@@ -51,6 +51,11 @@ TraceId = Annotated[
     Meta(pattern="^[0-9a-fA-F]{32}$", description="32 hexadecimal digits."),
     _examples("0af7651916cd43dd8448eb211c80319c"),
 ]
+TraceIdPrefix = Annotated[
+    str,
+    Meta(pattern="^[0-9a-fA-F]{4,32}$", description="4 to 32 hexadecimal digits."),
+    _examples("0af76519"),
+]
 SpanId = Annotated[
     str,
     Meta(pattern="^[0-9a-fA-F]{16}$", description="16 hexadecimal digits."),

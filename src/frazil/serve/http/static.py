@@ -1,7 +1,8 @@
 """StaticFiles: the web page, as built into this package.
 
-Asset names contain a hash of their content, so browsers cache them forever; the page itself is
-revalidated each time. Every screen has its own URL, which only the page interprets.
+Assets are served below `/assets/<digest of all assets>/`, so browsers cache them forever, and
+parts of two builds never meet; the page itself is revalidated each time. Every screen has its own
+URL, which only the page interprets.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ TYPES = {
 }
 """Content type by file extension; others are not served."""
 ASSETS = "/assets/"
+ASSETS_IN_PAGE = b'"./assets/'
+"""How the built page refers to its assets; the digest is inserted."""
+DIGEST_CHARS = 16
 BASE = b'<base href="./" />'
 """Replaced by the relative path to the root."""
 POLICY = "; ".join(
@@ -60,10 +64,10 @@ MISSING = b"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Frazil</title>
 <body style="font: 15px/1.5 sans-serif; max-width: 40em; margin: 4em auto; padding: 0 1em">
 <h1>This Frazil has no web page</h1>
-<p>It was installed from source without Node.js 20.19 or newer, which builds the page. The command
+<p>The folder <code>frazil/serve/built</code> is missing from this installation. The command
 <code>frazil</code> and the API (see <a href="openapi.json">/openapi.json</a>) work.</p>
-<p>To get the page, install Node.js, run <code>make ui</code> in the source folder and restart the
-node. Wheels of Frazil include the page.</p>
+<p>The page is part of the source and of every wheel: install Frazil again, or run
+<code>make ui</code> in the source folder, which needs Node.js, and restart the node.</p>
 """
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -82,6 +86,7 @@ class StaticFiles:
     def __init__(self, folder: Traversable | None = None) -> None:
         self._folder = files("frazil.serve") / "built" if folder is None else folder
         self._read: dict[str, _File] = {}
+        self._digest = ""
 
     def is_page(self, path: str, accept: str) -> bool:
         """Return whether a browser requests a screen or an asset."""
@@ -98,15 +103,29 @@ class StaticFiles:
             return _answer(_File(MISSING, None, TYPES["html"]), PAGE_HEADERS, accepts_gzip)
         depth = path.count("/") - 1
         base = b'<base href="%s" />' % (b"../" * depth or b"./")
-        body = page.body.replace(BASE, base, 1)
+        versioned = b"%s%s/" % (ASSETS_IN_PAGE, self.digest().encode())
+        body = page.body.replace(BASE, base, 1).replace(ASSETS_IN_PAGE, versioned)
         tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         headers = (*PAGE_HEADERS, (b"etag", tag.encode()))
         if tag in known:
             return Response(status=HTTPStatus.NOT_MODIFIED, headers=list(headers))
         return _answer(_File(body, None, TYPES["html"]), headers, accepts_gzip)
 
-    def _asset(self, name: str) -> _File:
-        file = self._file(f"assets/{name}") if _NAME.fullmatch(name) else None
+    def digest(self) -> str:
+        """Return the digest of all assets, by which browsers tell two builds apart."""
+        folder = self._folder / "assets"
+        if not self._digest and folder.is_dir():
+            digest = hashlib.sha256()
+            for path in sorted(folder.iterdir(), key=lambda each: each.name):
+                digest.update(f"{path.name}\0".encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+            self._digest = digest.hexdigest()[:DIGEST_CHARS]
+        return self._digest
+
+    def _asset(self, path: str) -> _File:
+        digest, _, name = path.partition("/")
+        is_ours = _NAME.fullmatch(name) is not None and digest == self.digest()
+        file = self._file(f"assets/{name}") if is_ours else None
         if file is None:
             raise HttpError(
                 HTTPStatus.NOT_FOUND,

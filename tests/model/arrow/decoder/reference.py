@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
 
 from frazil.model.arrow.schemas import TABLES
 from frazil.model.arrow.types import Decoded, ExportRequest
@@ -44,6 +45,21 @@ TYPE_WORDS = {
     "double_value": "d",
     "bool_value": "b",
     "bytes_value": "y",
+}
+OTHER_SEVERITIES = {
+    "UNSPECIFIED": "",
+    "VERBOSE": "DEBUG",
+    "INFORMATION": "INFO",
+    "INFORMATIONAL": "INFO",
+    "NOTICE": "INFO2",
+    "WARNING": "WARN",
+    "ERR": "ERROR",
+    "SEVERE": "ERROR",
+    "CRIT": "ERROR2",
+    "ALERT": "ERROR3",
+    "CRITICAL": "FATAL",
+    "EMERG": "FATAL",
+    "EMERGENCY": "FATAL",
 }
 PARTS = ("resource_types", "scope_types", "metric_types", "record_types")
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
@@ -190,6 +206,12 @@ def times(request: ExportRequest, event: int, *others: int) -> Row:
     return {"time": time, "time_unix_nano": event}
 
 
+def severity_number(text: str) -> int:
+    """The number that OpenTelemetry's data model gives a text, by the names in its .proto."""
+    name = OTHER_SEVERITIES.get(text.strip().upper(), text.strip().upper())
+    return dict(SeverityNumber.items()).get(f"SEVERITY_NUMBER_{name}", 0)
+
+
 def of_log(record: Any, request: ExportRequest) -> Row:
     kind = record.body.WhichOneof("value")
     body_type = BODY_TYPES.get(kind, "empty")
@@ -204,7 +226,7 @@ def of_log(record: Any, request: ExportRequest) -> Row:
         "trace_id": record.trace_id.hex() or None,
         "span_id": record.span_id.hex() or None,
         "flags": bits_of(record.flags),
-        "severity_number": record.severity_number,
+        "severity_number": record.severity_number or severity_number(record.severity_text),
         "severity_text": record.severity_text or None,
         "event_name": record.event_name or None,
         "body": body,

@@ -373,6 +373,31 @@ def test_rows_have_partition_offset_and_index() -> None:
     assert list(places) == [(p, o, row) for p, o in ((0, 5), (1, 2**40)) for row in range(4)]
 
 
+@pytest.mark.parametrize(
+    ("number", "text", "wanted"),
+    [
+        (0, "ERROR", 17),
+        (0, " Warning ", 13),
+        (0, "debug3", 7),
+        (0, "Critical", 21),
+        (0, "it hurts", 0),
+        (0, "", 0),
+        (9, "ERROR", 9),
+        (-5, "ERROR", -5),
+    ],
+)
+def test_severity_text_gives_the_number_that_is_missing(
+    number: int, text: str, wanted: int
+) -> None:
+    request = ExportLogsServiceRequest()
+    records = request.resource_logs.add().scope_logs.add().log_records
+    records.add(severity_number=13, severity_text="ERROR")
+    records.add(severity_number=number, severity_text=text)
+    rows = rows_of("logs", request)
+    assert [row["severity_number"] for row in rows] == [13, wanted]
+    assert rows[1]["severity_text"] == (text or None)
+
+
 def test_a_span_that_ends_before_its_start_has_duration_zero() -> None:
     request = ExportTraceServiceRequest()
     request.resource_spans.add().scope_spans.add().spans.add(
@@ -645,7 +670,20 @@ def test_after_warm_nothing_is_compiled() -> None:
     assert (done.returncode, done.stdout) == (0, "\n\n"), done.stderr
 
 
-def test_a_change_of_any_source_recompiles(tmp_path: Path) -> None:
+READ_ONLY = """
+import errno, tempfile
+
+def refuse(**options):
+    raise OSError(errno.EROFS, "read-only", options["dir"])
+
+tempfile.TemporaryFile = refuse
+"""
+"""How numba sees that it cannot write into a folder."""
+
+
+def test_the_cache_on_disk(tmp_path: Path) -> None:
+    """A change of any source recompiles. A cache that cannot be written, as in an image, is
+    used."""
     shutil.copytree(SOURCE, tmp_path / "frazil", ignore=shutil.ignore_patterns("__pycache__"))
     code = (
         "import numpy, frazil.model.arrow.decoder.buffers as buffers;"
@@ -653,9 +691,9 @@ def test_a_change_of_any_source_recompiles(tmp_path: Path) -> None:
         "print(sum(buffers.build_chain.stats.cache_hits.values()))"
     )
 
-    def hits() -> int:
+    def hits(before: str = "") -> int:
         done = subprocess.run(
-            [sys.executable, "-c", code],
+            [sys.executable, "-c", before + code],
             env=os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)},
             capture_output=True,
             text=True,
@@ -663,9 +701,9 @@ def test_a_change_of_any_source_recompiles(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return int(done.stdout)
 
-    assert (hits(), hits()) == (0, 1)
+    assert (hits(), hits(), hits(READ_ONLY)) == (0, 1, 1)
     with (tmp_path / "frazil" / "model" / "arrow" / "decoder" / "values" / "sort_keys.py").open(
         "a"
     ) as file:
         file.write("# changed\n")
-    assert hits() == 0
+    assert hits(READ_ONLY) == 0

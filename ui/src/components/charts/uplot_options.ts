@@ -2,6 +2,7 @@
 
 import type uPlot from "uplot";
 
+import { byteSteps, type Formatter } from "../../lib/format/units";
 import type { TimeRange } from "../../lib/time/range";
 
 export interface ChartLine {
@@ -19,6 +20,12 @@ export interface ChartDot {
   readonly href: string;
 }
 
+/** A vertical line at a time, such as a deployment. */
+export interface ChartMarker {
+  readonly timeMs: number;
+  readonly label: string;
+}
+
 export interface ChartOptions {
   readonly lines: readonly ChartLine[];
   readonly kind: "lines" | "bars";
@@ -27,8 +34,9 @@ export interface ChartOptions {
   readonly height: number;
   readonly isDark: boolean;
   readonly isUtc: boolean;
-  readonly value: (value: number | null | undefined) => string;
+  readonly value: Formatter;
   readonly dots: () => readonly ChartDot[];
+  readonly markers: () => readonly ChartMarker[];
   readonly range: () => TimeRange;
   readonly onnarrow: (range: TimeRange) => void;
   readonly onpoint: (index: number | null, left: number) => void;
@@ -52,6 +60,8 @@ const AXIS_WIDTH = 56;
 export function uplotOptions(options: ChartOptions): Omit<uPlot.Options, "width"> {
   const grid = options.isDark ? "#25323a" : "#e3e9ec";
   const text = options.isDark ? "#94a6b0" : "#51626c";
+  const { unitBytes } = options.value;
+  const steps = unitBytes === undefined ? [] : byteSteps(unitBytes);
   const axis = {
     stroke: text,
     grid: { stroke: grid, width: 1 },
@@ -98,6 +108,7 @@ export function uplotOptions(options: ChartOptions): Omit<uPlot.Options, "width"
         ...axis,
         size: AXIS_WIDTH,
         space: 28,
+        ...(steps.length && { incrs: steps }),
         values: (_, ticks) => ticks.map((tick) => options.value(tick)),
       },
     ],
@@ -108,7 +119,7 @@ export function uplotOptions(options: ChartOptions): Omit<uPlot.Options, "width"
       setCursor: [
         (chart) => options.onpoint(chart.cursor.idx ?? null, (chart.cursor.left ?? 0) + AXIS_WIDTH),
       ],
-      draw: [(chart) => drawDots(chart, options)],
+      draw: [(chart) => drawMarkers(chart, options), (chart) => drawDots(chart, options)],
       ready: [
         (chart) => chart.over.addEventListener("click", (event) => choose(chart, options, event)),
       ],
@@ -175,6 +186,36 @@ function select(chart: uPlot, options: ChartOptions): void {
   const untilMs = chart.posToVal(left + width, "x") * 1000;
   chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   options.onnarrow({ sinceMs, untilMs });
+}
+
+const MARKER_SIZE = 5;
+
+export function markerColor(isDark: boolean): string {
+  return isDark ? "#c4a5ff" : "#6d28d9";
+}
+
+/** Dashed lines with a triangle at the top. */
+function drawMarkers(chart: uPlot, options: ChartOptions): void {
+  const context = chart.ctx;
+  const { top, height } = chart.bbox;
+  const size = MARKER_SIZE * devicePixelRatio;
+  context.save();
+  context.strokeStyle = context.fillStyle = markerColor(options.isDark);
+  context.lineWidth = devicePixelRatio;
+  for (const { timeMs } of options.markers()) {
+    const x = chart.valToPos(timeMs / 1000, "x", true);
+    context.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+    context.beginPath();
+    context.moveTo(x, top);
+    context.lineTo(x, top + height);
+    context.stroke();
+    context.beginPath();
+    context.moveTo(x - size, top - size);
+    context.lineTo(x + size, top - size);
+    context.lineTo(x, top + size);
+    context.fill();
+  }
+  context.restore();
 }
 
 function drawDots(chart: uPlot, options: ChartOptions): void {

@@ -26,6 +26,9 @@ describe("partialTermAt", () => {
     ['service_name:"my sh|', "value", "service_name", "my sh"],
     ['"odd name":x|', "value", "odd name", "x"],
     ["http.status_code:>=5|", "value", "http.status_code", "5"],
+    ["service.name=ch|", "value", "service.name", "ch"],
+    ["service!=ch|", "value", "service", "ch"],
+    ["duration>=5|", "value", "duration", "5"],
   ])("%s", (text, kind, field, typed) => {
     expect(at(text)).toMatchObject({ kind, field, typed });
   });
@@ -47,6 +50,7 @@ describe("complete", () => {
   test.each([
     ["ser|", "service_name", "service_name:|"],
     ["se|r:x", "service_name", "service_name:|x"],
+    ["se|r=x", "service_name", "service_name:|x"],
     ["x -service_name:ch| y", "checkout", "x -service_name:checkout |y"],
     ["service_name:|", "my shop", 'service_name:"my shop" |'],
     ['service_name:"my|', 'say "hi"', 'service_name:"say \\"hi\\"" |'],

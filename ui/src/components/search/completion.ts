@@ -14,6 +14,8 @@ export interface PartialTerm {
 /** Characters that end a word outside quotes. */
 const ENDS = /[\s()]/;
 const COMPARES = /^(?:>=|<=|>|<)/;
+/** What may follow a name: `:`, `=`, `!=` or a comparison. */
+const SEPARATOR = /^(?::|!?=|(?=[<>]))/;
 
 /** The term at the caret. */
 export function partialTermAt(text: string, caret: number): PartialTerm {
@@ -22,18 +24,20 @@ export function partialTermAt(text: string, caret: number): PartialTerm {
   while (end < text.length && !ENDS.test(text[end]!)) end += 1;
   let from = begin;
   if (text[from] === "-" && from < caret) from += 1;
-  const colon = colonOf(text, from, caret);
-  if (colon < 0) {
+  const nameEnd = nameEndOf(text, from, caret);
+  if (nameEnd < 0) {
     const typed = bare(text.slice(from, caret));
     // Include the rest of the name and an existing colon.
-    const rest = colonOf(text, caret, end);
-    return { kind: "field", field: "", typed, begin: from, end: rest < 0 ? end : rest + 1 };
+    const rest = nameEndOf(text, caret, end);
+    const after = rest < 0 ? 0 : SEPARATOR.exec(text.slice(rest))![0].length;
+    return { kind: "field", field: "", typed, begin: from, end: rest < 0 ? end : rest + after };
   }
-  const compared = COMPARES.exec(text.slice(colon + 1, caret))?.[0].length ?? 0;
-  const valueBegin = colon + 1 + compared;
+  const colon = nameEnd + SEPARATOR.exec(text.slice(nameEnd, caret))![0].length;
+  const compared = COMPARES.exec(text.slice(colon, caret))?.[0].length ?? 0;
+  const valueBegin = colon + compared;
   return {
     kind: "value",
-    field: bare(text.slice(from, colon)),
+    field: bare(text.slice(from, nameEnd)),
     typed: bare(text.slice(valueBegin, caret)),
     begin: valueBegin,
     end,
@@ -82,13 +86,13 @@ function wordBegin(text: string, caret: number): number {
   return Math.min(begin, caret);
 }
 
-function colonOf(text: string, from: number, to: number): number {
+function nameEndOf(text: string, from: number, to: number): number {
   let isQuoted = false;
   for (let i = from; i < to; i++) {
     const sign = text[i]!;
     if (isQuoted && sign === "\\") i += 1;
     else if (sign === '"') isQuoted = !isQuoted;
-    else if (!isQuoted && sign === ":") return i;
+    else if (!isQuoted && SEPARATOR.test(text.slice(i, to))) return i;
   }
   return -1;
 }

@@ -48,7 +48,8 @@ export async function send<T>(
 /** Send a request. Throws `ApiError` on failure. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
-  if (token.value) headers.set("authorization", `Bearer ${token.value}`);
+  const sent = token.value;
+  if (sent) headers.set("authorization", `Bearer ${sent}`);
   let response: Response;
   const end = busy.begin();
   try {
@@ -60,7 +61,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     end();
   }
   if (response.ok) return response;
-  if (response.status === 401) token.require();
+  if (response.status === 401) token.require(sent);
   throw await errorOf(response);
 }
 

@@ -14,6 +14,13 @@ export interface Around {
   after: LogRow[];
 }
 
+export interface AttributeChange {
+  name: string;
+  value: string;
+  baseline_share: number;
+  current_share: number;
+}
+
 export interface Bar {
   time: string;
   severity: string;
@@ -44,6 +51,15 @@ export interface CommitStatus {
   added_rows: number | null;
   committed_ms: number;
   age_s: number;
+}
+
+export interface Comparison {
+  baseline: SideSummary;
+  current: SideSummary;
+  operations: OperationChange[];
+  attributes: AttributeChange[];
+  new_patterns: PatternChange[];
+  gone_patterns: PatternChange[];
 }
 
 export interface Covered {
@@ -111,6 +127,17 @@ export interface Dependency {
   p99_nano: number;
 }
 
+export interface Deployment {
+  service: string;
+  version: string;
+  previous_version: string;
+  time: string;
+}
+
+export interface DeploymentsAnswer {
+  deployments: Deployment[];
+}
+
 export interface DoingStatus {
   work: string;
   step: string;
@@ -126,6 +153,11 @@ export interface DoingStatus {
 export interface DurationsAnswer {
   step_s: number;
   dots: TraceDot[];
+}
+
+export interface EraseRequest {
+  where: string;
+  table?: string | null;
 }
 
 export interface ErrorAnswer {
@@ -196,6 +228,11 @@ export interface HealthAnswer {
   checks: Check[];
 }
 
+export interface Hints {
+  reason: string;
+  suggestions: Suggestion[];
+}
+
 export interface HistogramAnswer {
   step_s: number;
   bars: Bar[];
@@ -225,6 +262,10 @@ export interface IngestStatus {
   signals: SignalStatus[];
   transports: TransportStatus[];
   refusals: Record<string, number>;
+  rejections: Record<string, number>;
+  truncations: Record<string, number>;
+  redactions: Record<string, number>;
+  full_services: string[];
 }
 
 export interface Label {
@@ -304,6 +345,7 @@ export interface LakeStatus {
   last_commit: CommitStatus | null;
   commits: CommitStatus[];
   tables: TableStatus[];
+  retention: RuleStatus[];
   trouble: string | null;
   given_up: string | null;
 }
@@ -344,10 +386,10 @@ export interface LakeTableAnswer {
 export interface Latency {
   service: string;
   operation: string;
-  span_count: number;
+  request_count: number;
   error_count: number;
   p50_nano: number;
-  p90_nano: number;
+  p95_nano: number;
   p99_nano: number;
   max_nano: number;
 }
@@ -361,6 +403,17 @@ export interface Line {
   critical_nano: number;
   is_critical: boolean;
   is_orphan: boolean;
+}
+
+export interface LogPattern {
+  pattern: string;
+  service: string;
+  severity: string;
+  count: number;
+  first_seen: string;
+  last_seen: string;
+  trend: Record<string, number>;
+  query: string;
 }
 
 export interface LogRow {
@@ -409,6 +462,9 @@ export interface Maintained {
   bytes_joined?: number;
   bytes_made?: number;
   manifests_joined?: number;
+  rows_removed?: number;
+  files_dropped?: number;
+  files_rewritten?: number;
   tags_made?: string[];
   tags_dropped?: string[];
   snapshots_expired?: number;
@@ -438,6 +494,12 @@ export interface NamedField {
   name: string;
   kind: "attribute" | "column" | "resource" | "scope";
   count: number | null;
+}
+
+export interface OperationChange {
+  operation: string;
+  baseline: SideSummary | null;
+  current: SideSummary | null;
 }
 
 export interface OperationsAnswer {
@@ -520,6 +582,25 @@ export interface PartitionStatus {
   log_segments: number;
 }
 
+export interface PatternChange {
+  pattern: string;
+  severity: string;
+  count: number;
+  query: string;
+}
+
+export interface PatternsAnswer {
+  patterns: LogPattern[];
+  step_s: number;
+  pattern_count: number;
+  row_count: number;
+  sampled_every: number;
+}
+
+export interface Previews {
+  tables: RemovalPreview[];
+}
+
 export interface ProcessStatus {
   process: string;
   pid: number;
@@ -530,6 +611,7 @@ export interface ProcessStatus {
 export interface QueryAnswer {
   sql: string | null;
   error: WrongQuery | null;
+  notes: string[];
 }
 
 export interface QueryStatus {
@@ -552,6 +634,34 @@ export interface Reach {
   lag_bytes: number;
 }
 
+export interface RemovalPreview {
+  table: string;
+  rows: number;
+  files: number;
+}
+
+export interface RemovalReport {
+  tables: TableRemoval[];
+  skipped: string[];
+  log_copies: number;
+  hot_copies: number;
+  left: string[];
+}
+
+export interface RetentionAnswer {
+  rules: RuleStatus[];
+}
+
+export interface RuleStatus {
+  table: string;
+  where: string | null;
+  age_s: number;
+  cut_ms: number;
+  oldest_ms: number | null;
+  due_rows: number;
+  next_ms: number | null;
+}
+
 export interface Series {
   labels: Record<string, string | null>;
   values: [string, number][];
@@ -567,11 +677,12 @@ export interface SeriesAnswer {
 export interface Service {
   name: string;
   last_seen: string;
-  span_count?: number;
+  request_count?: number;
   error_count?: number;
   p50_nano?: number | null;
   p95_nano?: number | null;
   p99_nano?: number | null;
+  span_count?: number;
   log_count?: number;
   error_log_count?: number;
   point_count?: number;
@@ -591,13 +702,24 @@ export interface ServiceShare {
 export interface ServiceStep {
   service: string;
   time: string;
-  span_count: number;
+  request_count: number;
   error_count: number;
+  p50_nano: number;
   p95_nano: number;
+  p99_nano: number;
 }
 
 export interface ServicesAnswer {
   services: Service[];
+}
+
+export interface SideSummary {
+  request_count: number;
+  error_count: number;
+  p50_nano: number | null;
+  p95_nano: number | null;
+  p99_nano: number | null;
+  rate: number;
 }
 
 export interface SignalStatus {
@@ -674,6 +796,25 @@ export interface SubscriberStatus {
   topic: string;
   lag_offsets: number;
   in_flight_batches: number;
+}
+
+export interface Suggestion {
+  kind: "query" | "range";
+  label: string;
+  query: string;
+  since: string | null;
+  until: string | null;
+}
+
+export interface TableRemoval {
+  table: string;
+  rows: number;
+  files_dropped: number;
+  files_rewritten: number;
+  snapshots_expired: number;
+  tags_dropped: string[];
+  files_deleted: number;
+  rows_left: number;
 }
 
 export interface TableScan {

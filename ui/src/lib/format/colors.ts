@@ -72,7 +72,8 @@ let serviceColors: ServiceColors | undefined;
 /** The colour of a service: the same on every screen of this browser. */
 export function serviceColor(service: string, isDark: boolean): string {
   const colors = SERVICES[isDark ? "dark" : "light"];
-  serviceColors ??= new ServiceColors(colors.length, stored());
+  serviceColors ??= new ServiceColors(colors.length);
+  if (!serviceColors.has(service)) serviceColors.learn(stored());
   const { color, isNew } = serviceColors.of(service);
   if (isNew) localStorage.setItem(KEY, JSON.stringify(serviceColors.all));
   return colors[color]!;

@@ -27,3 +27,14 @@ test("invalid stored colours are ignored", () => {
   ]);
   for (const service of ["a", "b", "c"]) expect(colors.of(service).isNew).toBe(true);
 });
+
+test("another tab's colours are taken over, those in use do not change", () => {
+  const colors = new ServiceColors(12);
+  const cart = colors.of("cart").color;
+  colors.learn([
+    ["cart", (cart + 1) % 12],
+    ["web", (cart + 2) % 12],
+  ]);
+  expect(colors.of("cart").color).toBe(cart);
+  expect(colors.of("web")).toEqual({ color: (cart + 2) % 12, isNew: false });
+});

@@ -12,8 +12,18 @@ export class ServiceColors {
     private readonly count: number,
     stored: readonly (readonly [string, number])[] = [],
   ) {
+    this.learn(stored);
+  }
+
+  has(service: string): boolean {
+    return this.colors.has(service);
+  }
+
+  /** Take over what another tab has assigned. Colours that are in use here do not change. */
+  learn(stored: readonly (readonly [string, number])[]): void {
     for (const [service, color] of stored.slice(0, STORED_MAX)) {
-      if (Number.isInteger(color) && color >= 0 && color < count) this.colors.set(service, color);
+      const isColor = Number.isInteger(color) && color >= 0 && color < this.count;
+      if (isColor && !this.colors.has(service)) this.colors.set(service, color);
     }
   }
 

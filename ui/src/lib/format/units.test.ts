@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 
-import { perSecond, formatterOf, unitName } from "./units";
+import { byteSteps, formatterOf, perSecond, unitName } from "./units";
 
 // Preferences need a browser.
 vi.mock("../state/prefs.svelte", () => ({ prefs: { isUtc: true } }));
@@ -45,4 +45,14 @@ describe("units", () => {
       }),
     );
   });
+});
+
+it("ticks of sizes are round in KiB and MiB", () => {
+  const write = formatterOf("By");
+  const labels = (unitBytes: number) => byteSteps(unitBytes).map((step) => write(step * unitBytes));
+  expect(labels(1)).toContain("512 KiB");
+  expect(labels(1024).slice(0, 12)).toContain("2 MiB");
+  expect(byteSteps(1e6)).toEqual([]);
+  expect(formatterOf("By/s").unitBytes).toBe(1);
+  expect(formatterOf("ms").unitBytes).toBeUndefined();
 });

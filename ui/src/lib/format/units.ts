@@ -2,7 +2,11 @@
 
 import { bytes, duration, figure } from "./format";
 
-export type Formatter = (value: number | null | undefined) => string;
+export interface Formatter {
+  (value: number | null | undefined): string;
+  /** Bytes per unit, if the values are sizes: their axis has round steps in KiB and MiB. */
+  readonly unitBytes?: number;
+}
 
 /** In nanoseconds. */
 const TIMES: Readonly<Record<string, number>> = {
@@ -38,11 +42,22 @@ const UNIT_LETTERS_MAX = 10;
 export function formatterOf(unit: string | null | undefined): Formatter {
   const { base, isRate } = split(unit ?? "");
   const one = plain(base);
-  return (value) => {
+  const write = (value: number | null | undefined) => {
     if (value === null || value === undefined) return "–";
     if (value === 0) return "0";
     return isRate ? `${one(value)}/s` : one(value);
   };
+  const unitBytes = own(SIZES, base);
+  return unitBytes === undefined ? write : Object.assign(write, { unitBytes });
+}
+
+/**
+ * Distances between the ticks of an axis in bytes: powers of two, so that labels are round. Empty
+ * for units that are no power of two, such as MB.
+ */
+export function byteSteps(unitBytes: number): number[] {
+  if (!Number.isInteger(Math.log2(unitBytes))) return [];
+  return Array.from({ length: 50 }, (_, power) => 2 ** power);
 }
 
 /** The unit as displayed: without braces, empty for plain numbers. */

@@ -4,6 +4,8 @@ import { untrack } from "svelte";
 
 export interface Command {
   readonly name: string;
+  /** What it opens, such as a service; empty for commands. */
+  readonly kind?: string;
   /** Additional search words. */
   readonly words?: string;
   readonly run: () => void;
@@ -29,11 +31,14 @@ class Palette {
 
 export const palette = new Palette();
 
-/** Commands that contain all typed words, in their order. */
+/** Commands that contain all typed words. Names that begin with the text come first. */
 export function matchingCommands(commands: readonly Command[], typed: string): Command[] {
-  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  return commands.filter((command) => {
-    const text = `${command.name} ${command.words ?? ""}`.toLowerCase();
-    return words.every((word) => text.includes(word));
+  const text = typed.trim().toLowerCase();
+  const words = text.split(/\s+/).filter(Boolean);
+  const found = commands.filter((command) => {
+    const all = `${command.name} ${command.words ?? ""}`.toLowerCase();
+    return words.every((word) => all.includes(word));
   });
+  const begins = ({ name }: Command) => Boolean(text) && name.toLowerCase().startsWith(text);
+  return [...found.filter(begins), ...found.filter((command) => !begins(command))];
 }

@@ -34,6 +34,8 @@ export const params = codec({
   around: choice(["", "service", "host", "all"], ""),
   /** Live tail. */
   tail: flag(),
+  /** Patterns instead of records. */
+  patterns: flag(),
 });
 
 export type LogsState = StateOf<typeof params.shape>;

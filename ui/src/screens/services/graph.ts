@@ -30,7 +30,9 @@ export function graphOf(services: readonly Service[], calls: readonly Dependency
   const kept = shown.slice(0, CALLS_MAX);
   const known = new Map(services.map((service) => [service.name, service]));
   const names = new Set([
-    ...services.filter((service) => service.span_count).map((service) => service.name),
+    ...services
+      .filter((service) => service.request_count || service.span_count)
+      .map((service) => service.name),
     ...kept.flatMap((call) => [call.caller, call.callee]),
   ]);
   const placeOf = new Map([...names].map((name, place) => [name, place]));

@@ -16,6 +16,8 @@ export const params = codec({
   name: text(),
   /** Expanded service. */
   open: text(),
+  /** What the expanded service is compared with. */
+  compare: text(),
   /** Show all failures, including those caused by others. */
   all: flag(),
 });

@@ -19,13 +19,15 @@ function service(name: string, more: Partial<Service> = {}): Service {
   return { name, last_seen: "2026-01-01T00:00:00Z", ...more };
 }
 
-function step(ms: number, span_count: number, error_count = 0): ServiceStep {
+function step(ms: number, request_count: number, error_count = 0): ServiceStep {
   return {
     service: "cart",
     time: new Date(ms).toISOString(),
-    span_count,
+    request_count,
     error_count,
+    p50_nano: 3,
     p95_nano: 5,
+    p99_nano: 7,
   };
 }
 
@@ -49,7 +51,7 @@ const lines = fc
       ...names.map((name) =>
         fc
           .record({
-            span_count: fc.nat(1000),
+            request_count: fc.nat(1000),
             error_count: fc.nat(10),
             p95_nano: fc.option(fc.nat()),
             log_count: fc.nat(),
@@ -78,18 +80,18 @@ test("sorting loses nothing and can be reversed", () => {
 test("rates are per second of the range", () => {
   expect(rateOf(120, STRETCH)).toBe(2);
   const [line] = serviceLines(
-    [service("cart", { span_count: 120, error_count: 30 })],
+    [service("cart", { request_count: 120, error_count: 30 })],
     [],
     STRETCH,
     10,
   );
-  expect([line?.rate, line?.errorShare]).toEqual([2, 0.25]);
+  expect([line?.rate, line?.errorRate]).toEqual([2, 0.25]);
 });
 
-test("every step is present, also without spans", () => {
+test("every step is present, also without requests", () => {
   const over = trendOverTime([step(10_000, 20, 3), step(30_000, 5), step(90_000, 7)], STRETCH, 10);
   expect(over.rate).toEqual([0, 2, 0, 0.5, 0, 0]);
-  expect(over.errors).toEqual([0, 3, 0, 0, 0, 0]);
+  expect(over.errors).toEqual([null, 0.15, null, 0, null, null]);
   expect(over.p95).toEqual([null, 5, null, 5, null, null]);
 });
 

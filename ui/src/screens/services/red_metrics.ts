@@ -1,4 +1,4 @@
-/** Rate, errors and durations of services, as table rows. */
+/** Request rate, error rate and latency of services, as table rows. */
 
 import type { Failure, Service, ServiceStep } from "../../lib/api/types.gen";
 import type { TimeRange } from "../../lib/time/range";
@@ -7,11 +7,11 @@ import type { Sort } from "./params";
 
 export interface ServiceLine {
   readonly service: Service;
-  readonly spanCount: number;
+  readonly requestCount: number;
   readonly errorCount: number;
-  /** Spans per second. */
+  /** Requests per second. */
   readonly rate: number;
-  readonly errorShare: number;
+  readonly errorRate: number;
   readonly over: ServiceTrend;
 }
 
@@ -35,14 +35,14 @@ export function serviceLines(
     else byService.set(step.service, [step]);
   }
   return services.map((service) => {
-    const spanCount = service.span_count ?? 0;
+    const requestCount = service.request_count ?? 0;
     const errorCount = service.error_count ?? 0;
     return {
       service,
-      spanCount,
+      requestCount,
       errorCount,
-      rate: rateOf(spanCount, range),
-      errorShare: spanCount ? errorCount / spanCount : 0,
+      rate: rateOf(requestCount, range),
+      errorRate: requestCount ? errorCount / requestCount : 0,
       over: trendOverTime(byService.get(service.name) ?? [], range, stepS),
     };
   });
@@ -52,7 +52,7 @@ export function rateOf(count: number, { sinceMs, untilMs }: TimeRange): number {
   return count / Math.max(0.001, (untilMs - sinceMs) / 1000);
 }
 
-/** Steps without spans have no duration. */
+/** Steps without requests have no latency and no error rate. */
 export function trendOverTime(
   steps: readonly ServiceStep[],
   range: TimeRange,
@@ -62,20 +62,20 @@ export function trendOverTime(
   const first = Math.floor(range.sinceMs / stepMs);
   const count = Math.max(1, Math.ceil(range.untilMs / stepMs) - first);
   const rate = Array<number>(count).fill(0);
-  const errors = Array<number>(count).fill(0);
+  const errors = Array<number | null>(count).fill(null);
   const p95 = Array<number | null>(count).fill(null);
   for (const step of steps) {
     const place = Math.floor(Date.parse(step.time) / stepMs) - first;
     if (place < 0 || place >= count) continue;
-    rate[place] = step.span_count / stepS;
-    errors[place] = step.error_count;
+    rate[place] = step.request_count / stepS;
+    errors[place] = step.error_count / step.request_count;
     p95[place] = step.p95_nano;
   }
   return { rate, errors, p95 };
 }
 
 const MEASURES: Record<Exclude<Sort, "name">, (line: ServiceLine) => number> = {
-  errors: (line) => line.errorShare,
+  errors: (line) => line.errorRate,
   rate: (line) => line.rate,
   p50: (line) => line.service.p50_nano ?? -1,
   p95: (line) => line.service.p95_nano ?? -1,

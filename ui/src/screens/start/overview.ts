@@ -16,7 +16,7 @@ export function describe(failures: readonly Failure[], count: number): Failure[]
 
 export interface ServiceHealth {
   readonly name: string;
-  readonly spans: number;
+  readonly requests: number;
   readonly errors: number;
   readonly p95Nano: number | null;
   readonly errorLogs: number;
@@ -27,7 +27,7 @@ export function worst(services: readonly Service[]): ServiceHealth[] {
   return services
     .map((service) => ({
       name: service.name,
-      spans: service.span_count ?? 0,
+      requests: service.request_count ?? 0,
       errors: service.error_count ?? 0,
       p95Nano: service.p95_nano ?? null,
       errorLogs: service.error_log_count ?? 0,
@@ -36,7 +36,7 @@ export function worst(services: readonly Service[]): ServiceHealth[] {
       (one, other) =>
         other.errors - one.errors ||
         other.errorLogs - one.errorLogs ||
-        other.spans - one.spans ||
+        other.requests - one.requests ||
         one.name.localeCompare(other.name),
     );
 }

@@ -57,10 +57,10 @@ test("failures with a message come first, then those that began there", () => {
 });
 
 test("the service with most errors comes first", () => {
-  const service = (name: string, error_count: number, span_count: number) => ({
+  const service = (name: string, error_count: number, request_count: number) => ({
     name,
     error_count,
-    span_count,
+    request_count,
     last_seen: "",
   });
   const names = worst([service("a", 0, 9), service("b", 2, 5), service("c", 7, 8)]);

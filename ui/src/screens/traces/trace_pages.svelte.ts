@@ -40,7 +40,7 @@ export class TracePages {
     get<TracesAnswer>("api/v1/traces", { ...this.params, limit: PAGE, after }, abort.signal).then(
       (response) => {
         if (abort.signal.aborted) return;
-        this.rows = after === null ? response.traces : appendNew(this.rows, response.traces);
+        this.rows = after === null ? response.traces : this.joined(response.traces);
         this.cursor = response.cursor;
         this.hasMore = response.cursor !== null;
         this.isLoaded = true;
@@ -56,10 +56,19 @@ export class TracePages {
       },
     );
   }
+
+  /**
+   * A trace that got a span after its page was fetched may come again on a later page; one that
+   * began before its first matching span belongs further down.
+   */
+  private joined(next: readonly TraceSummary[]): TraceSummary[] {
+    const known = new Set(this.rows.map((trace) => trace.trace_id));
+    const rows = [...this.rows, ...next.filter((trace) => !known.has(trace.trace_id))];
+    const isByTime = this.params["order"] === "newest";
+    return isByTime ? rows.sort((one, other) => startOf(other) - startOf(one)) : rows;
+  }
 }
 
-/** A trace that got a span after its page was fetched may come again on a later page. */
-function appendNew(before: readonly TraceSummary[], next: readonly TraceSummary[]): TraceSummary[] {
-  const known = new Set(before.map((trace) => trace.trace_id));
-  return [...before, ...next.filter((trace) => !known.has(trace.trace_id))];
+function startOf(trace: TraceSummary): number {
+  return trace.start_unix_nano;
 }

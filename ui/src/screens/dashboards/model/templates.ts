@@ -40,10 +40,9 @@ const panel = (
   more: Partial<PanelModel>,
 ): PanelModel => ({ ...newPanel(kind, id), title, x, y, w, h, ...more });
 
-/** Server spans of the selected services in the time range. */
-const ANSWERS = `FROM spans
-WHERE kind IN ('SERVER', 'CONSUMER') AND service_name IN ($service)
-  AND time >= $from AND time < $to`;
+/** Requests of the selected services in the time range. */
+const REQUESTS = `FROM entry_spans
+WHERE service_name IN ($service) AND time >= $from AND time < $to`;
 const STEP = "time_bucket('$step seconds', time) AS at";
 const ERRORS = "count(*) FILTER (WHERE status_code = 'ERROR')";
 
@@ -57,33 +56,33 @@ const SERVICES: VariableModel = {
 
 const RED: DashboardModel = {
   title: "Services",
-  description: "How often services are asked, how often they fail, and how long they take.",
+  description: "Request rate, error rate and latency of services.",
   variables: [SERVICES],
   panels: [
     panel("series", "rate", "Requests per second", [0, 0, 4, 8], {
-      sql: `SELECT ${STEP}, service_name, count(*) / $step.0 AS rate\n${ANSWERS}\nGROUP BY 1, 2 ORDER BY 1`,
+      sql: `SELECT ${STEP}, service_name, count(*) / $step.0 AS rate\n${REQUESTS}\nGROUP BY 1, 2 ORDER BY 1`,
       unit: "1/s",
     }),
-    panel("series", "errors", "Failed, in percent", [4, 0, 4, 8], {
-      sql: `SELECT ${STEP}, service_name, 100.0 * ${ERRORS} / count(*) AS failed\n${ANSWERS}\nGROUP BY 1, 2 ORDER BY 1`,
+    panel("series", "errors", "Error rate", [4, 0, 4, 8], {
+      sql: `SELECT ${STEP}, service_name, 100.0 * ${ERRORS} / count(*) AS error_rate\n${REQUESTS}\nGROUP BY 1, 2 ORDER BY 1`,
       unit: "%",
     }),
-    panel("series", "time", "95 of 100 take at most", [8, 0, 4, 8], {
-      sql: `SELECT ${STEP}, service_name, approx_percentile_cont(duration_nano, 0.95) AS p95\n${ANSWERS}\nGROUP BY 1, 2 ORDER BY 1`,
+    panel("series", "time", "p95 latency", [8, 0, 4, 8], {
+      sql: `SELECT ${STEP}, service_name, percentile(duration_nano, 0.95) AS p95\n${REQUESTS}\nGROUP BY 1, 2 ORDER BY 1`,
       unit: "ns",
     }),
     panel("table", "all", "Operations", [0, 8, 8, 9], {
-      sql: `SELECT service_name, name, count(*) AS requests, ${ERRORS} AS failed,
-       round(approx_percentile_cont(duration_nano, 0.5) / 1e6, 1) AS p50_ms,
-       round(approx_percentile_cont(duration_nano, 0.95) / 1e6, 1) AS p95_ms
-${ANSWERS}
+      sql: `SELECT service_name, name, count(*) AS requests, ${ERRORS} AS errors,
+       round(percentile(duration_nano, 0.5) / 1e6, 1) AS p50_ms,
+       round(percentile(duration_nano, 0.95) / 1e6, 1) AS p95_ms
+${REQUESTS}
 GROUP BY 1, 2 ORDER BY requests DESC LIMIT 100`,
     }),
-    panel("top", "slow", "Slowest operations, p95", [8, 8, 4, 9], {
-      sql: `SELECT service_name, name, approx_percentile_cont(duration_nano, 0.95) AS p95\n${ANSWERS}\nGROUP BY 1, 2 ORDER BY 3 DESC LIMIT 20`,
+    panel("top", "slow", "Slowest operations by p95 latency", [8, 8, 4, 9], {
+      sql: `SELECT service_name, name, percentile(duration_nano, 0.95) AS p95\n${REQUESTS}\nGROUP BY 1, 2 ORDER BY 3 DESC LIMIT 20`,
       unit: "ns",
     }),
-    panel("logs", "logs", "Errors in logs", [0, 17, 12, 8], {
+    panel("logs", "logs", "Error logs", [0, 17, 12, 8], {
       logs: { search: "", severity: "ERROR", filter: ["service_name=$service"], exclude: [] },
     }),
   ],
@@ -147,6 +146,6 @@ const SHOP: DashboardModel = {
 
 export const TEMPLATES: readonly Template[] = [
   { title: "Empty", about: "Nothing yet.", dash: EMPTY },
-  { title: "Services", about: "Requests, failures and durations, from spans.", dash: RED },
+  { title: "Services", about: "Request rate, error rate and latency, from spans.", dash: RED },
   { title: "Shop", about: "What `frazil demo` sends.", dash: SHOP },
 ];

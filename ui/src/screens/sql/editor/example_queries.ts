@@ -15,21 +15,21 @@ ORDER BY time DESC
 LIMIT 200`,
   },
   {
-    name: "Requests and failures per minute",
-    sql: `SELECT time_bucket('1 minute', time) AS minute, service_name,
-       count(*) FILTER (WHERE status_code = 'ERROR') AS failed
-FROM spans
-WHERE kind IN ('SERVER', 'CONSUMER') AND time > now() - INTERVAL '1 hour'
+    name: "Requests and errors per minute",
+    sql: `SELECT time_bucket('1 minute', time) AS minute, service_name, count(*) AS requests,
+       count(*) FILTER (WHERE status_code = 'ERROR') AS errors
+FROM entry_spans
+WHERE time > now() - INTERVAL '1 hour'
 GROUP BY minute, service_name
 ORDER BY minute`,
   },
   {
     name: "The slowest operations",
-    sql: `SELECT service_name, name, count(*) AS spans,
+    sql: `SELECT service_name, name, count(*) AS requests,
        round(percentile(duration_nano, 0.5) / 1e6, 1) AS p50_ms,
        round(percentile(duration_nano, 0.99) / 1e6, 1) AS p99_ms
-FROM spans
-WHERE kind = 'SERVER' AND time > now() - INTERVAL '1 hour'
+FROM entry_spans
+WHERE time > now() - INTERVAL '1 hour'
 GROUP BY service_name, name
 ORDER BY p99_ms DESC
 LIMIT 50`,

@@ -1,0 +1,239 @@
+"""What changed in a service: two versions, or two time ranges, side by side."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from frazil.model import doc
+from frazil.query.search.filters import Ask, TimeRange, if_set, text, where
+from frazil.query.search.severity import severity_of
+from frazil.query.sql.entry_spans import is_entry
+from frazil.query.telemetry.deployments import VERSION
+from frazil.query.telemetry.log_patterns import cluster_lines, masked_lines, query_of
+from frazil.query.telemetry.services import ERRORS, percentile
+
+OPERATIONS_MAX = 100
+ATTRIBUTES_MAX = 20
+VALUES_MAX = 2000
+"""Most frequent values of attributes that are read of each side."""
+PATTERNS_MAX = 50
+SHARE_MIN = 0.02
+"""Smallest difference of shares that is listed."""
+PER_INSTANCE = frozenset(
+    {
+        "resource.service.version",
+        "resource.service.instance.id",
+        "resource.k8s.pod.name",
+        "resource.k8s.pod.uid",
+        "resource.k8s.replicaset.name",
+        "resource.container.id",
+        "resource.host.id",
+        "resource.process.pid",
+    }
+)
+"""Attributes that always differ between two versions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """One side: the requests of a service in a time range, and perhaps of one version."""
+
+    service: str
+    within: TimeRange
+    version: str | None = None
+
+    def conditions(self) -> list[str]:
+        return [
+            f"service_name = {text(self.service)}",
+            *self.within.conditions(),
+            *if_set(VERSION + " = {}", self.version, text),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideSummary:
+    """Requests, errors and latencies of one side."""
+
+    request_count: int
+    error_count: int
+    p50_nano: int | None
+    p95_nano: int | None
+    p99_nano: int | None
+    rate: Annotated[
+        float, doc("Requests per second: of the range, or from first to last of a version.")
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationChange:
+    """One operation on both sides; null where it has no requests."""
+
+    operation: str
+    baseline: SideSummary | None
+    current: SideSummary | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeChange:
+    """A value that is more or less frequent than before, as shares of the requests."""
+
+    name: Annotated[str, doc("As in filters: `http.route`, `resource.host.name`.")]
+    value: str
+    baseline_share: float
+    current_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternChange:
+    """A log pattern that one side does not have."""
+
+    pattern: str
+    severity: str
+    count: int
+    query: Annotated[str, doc("Query for the search box that finds its records.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Differences between a baseline and the current side."""
+
+    baseline: SideSummary
+    current: SideSummary
+    operations: Annotated[list[OperationChange], doc("Busiest first.")]
+    attributes: Annotated[list[AttributeChange], doc("Largest difference first.")]
+    new_patterns: Annotated[list[PatternChange], doc("Log patterns of the current side only.")]
+    gone_patterns: Annotated[list[PatternChange], doc("Log patterns of the baseline only.")]
+
+
+def compare(ask: Ask, baseline: Selection, current: Selection) -> Comparison:
+    """Compare two sides of one service."""
+    before, after = _summary(ask, baseline), _summary(ask, current)
+    gone, new = _patterns(ask, baseline, current)
+    return Comparison(
+        baseline=before,
+        current=after,
+        operations=_operations(ask, baseline, current),
+        attributes=_attributes(ask, baseline, current, before.request_count, after.request_count),
+        new_patterns=new,
+        gone_patterns=gone,
+    )
+
+
+_COLUMNS = (
+    f"count(*) AS request_count, {ERRORS} AS error_count, {percentile(0.5)} AS p50_nano, "
+    f"{percentile(0.95)} AS p95_nano, {percentile(0.99)} AS p99_nano, min(time) AS first, "
+    "max(time) AS last"
+)
+
+
+def _summary(ask: Ask, side: Selection) -> SideSummary:
+    rows = ask(f"SELECT {_COLUMNS} FROM spans {where([*side.conditions(), is_entry()])}")
+    return _side(rows.to_pylist()[0], side)
+
+
+def _side(row: dict[str, Any], side: Selection) -> SideSummary:
+    first, last = row.pop("first"), row.pop("last")
+    since, until = side.within.since, side.within.until
+    if side.version is not None or since is None or until is None:
+        since, until = first, last
+    seconds = (until - since).total_seconds() if since and until else 0.0
+    row["error_count"] = row["error_count"] or 0
+    return SideSummary(**row, rate=row["request_count"] / max(1.0, seconds))
+
+
+def _operations(ask: Ask, baseline: Selection, current: Selection) -> list[OperationChange]:
+    sides = [
+        {
+            row.pop("name"): _side(row, side)
+            for row in ask(
+                f"SELECT name, {_COLUMNS} FROM spans {where([*side.conditions(), is_entry()])} "
+                f"GROUP BY name ORDER BY request_count DESC, name LIMIT {OPERATIONS_MAX}"
+            ).to_pylist()
+        }
+        for side in (baseline, current)
+    ]
+    before, after = sides
+    changes = [
+        OperationChange(operation=name, baseline=before.get(name), current=after.get(name))
+        for name in before | after
+    ]
+    changes.sort(key=lambda one: (-_requests(one.current) - _requests(one.baseline), one.operation))
+    return changes
+
+
+def _requests(side: SideSummary | None) -> int:
+    return 0 if side is None else side.request_count
+
+
+def _attributes(
+    ask: Ask, baseline: Selection, current: Selection, before_count: int, after_count: int
+) -> list[AttributeChange]:
+    before, after = _values(ask, baseline), _values(ask, current)
+    ignored = PER_INSTANCE if current.version is not None else frozenset()
+    changes = [
+        AttributeChange(
+            name=name,
+            value=value,
+            baseline_share=before.get((name, value), 0) / max(1, before_count),
+            current_share=after.get((name, value), 0) / max(1, after_count),
+        )
+        for name, value in before | after
+        if name not in ignored
+    ]
+    listed = [one for one in changes if _difference(one) >= SHARE_MIN]
+    listed.sort(key=lambda one: (-_difference(one), one.name, one.value))
+    return listed[:ATTRIBUTES_MAX]
+
+
+def _difference(change: AttributeChange) -> float:
+    return abs(change.current_share - change.baseline_share)
+
+
+def _values(ask: Ask, side: Selection) -> dict[tuple[str, str], int]:
+    """Count the most frequent values of attributes of requests and of their resources."""
+    found: dict[tuple[str, str], int] = {}
+    for prefix, column in (("", "attributes"), ("resource.", "resource_attributes")):
+        pairs = (
+            f"SELECT unnest(map_keys({column})) AS name, unnest(map_values({column})) AS value "
+            f"FROM spans {where([*side.conditions(), is_entry()])}"
+        )
+        rows = ask(
+            f"SELECT name, value, count(*) AS count FROM ({pairs}) WHERE value IS NOT NULL "
+            f"GROUP BY name, value ORDER BY count DESC, name, value LIMIT {VALUES_MAX}"
+        )
+        for row in rows.to_pylist():
+            found[prefix + row["name"], row["value"]] = row["count"]
+    return found
+
+
+def _patterns(
+    ask: Ask, baseline: Selection, current: Selection
+) -> tuple[list[PatternChange], list[PatternChange]]:
+    """Return the log patterns that only the baseline has, and those that only the current side
+    has. Both sides are clustered together, so that their patterns are equally wide."""
+    century = datetime.timedelta(days=36_500)  # one step for all rows
+    rows = []
+    for is_current, side in ((False, baseline), (True, current)):
+        for row in masked_lines(ask, century, side.conditions()):
+            rows.append({**row, "step": is_current})
+    rows.sort(key=lambda row: (-row["count"], row["line"], row["step"]))
+    only: tuple[list[PatternChange], list[PatternChange]] = ([], [])
+    for service, clusters in cluster_lines(rows).items():
+        for cluster in clusters:
+            if len(cluster.trend) == 1:
+                ((is_current, count),) = cluster.trend.items()
+                pattern = "".join(cluster.parts)
+                only[bool(is_current)].append(
+                    PatternChange(
+                        pattern=pattern,
+                        severity=severity_of(cluster.severity_number),
+                        count=count,
+                        query=query_of(service, pattern),
+                    )
+                )
+    for changes in only:
+        changes.sort(key=lambda one: (-one.count, one.pattern))
+        del changes[PATTERNS_MAX:]
+    return only

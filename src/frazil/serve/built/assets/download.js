@@ -1,0 +1,1 @@
+import{H as e,K as t,W as n,q as r}from"./index.js";var i=e({var:r(),edit:n(),panel:t()}),a=e({search:t()});function o(e,t){let n=URL.createObjectURL(new Blob([t],{type:`application/json`})),r=document.createElement(`a`);r.href=n,r.download=e,r.click(),setTimeout(()=>URL.revokeObjectURL(n))}export{a as n,i as r,o as t};

@@ -1,0 +1,64 @@
+/** What the palette finds besides commands: services, dashboards, saved views, metrics, traces. */
+
+import { get } from "../../lib/api/client";
+import { findTraces } from "../../lib/api/find_trace";
+import type { DashboardsAnswer, MetricsAnswer, VolumesAnswer } from "../../lib/api/types.gen";
+import { duration } from "../../lib/format/format";
+import { linkTo, router } from "../../lib/router/router.svelte";
+import type { Command } from "../../lib/state/commands.svelte";
+import { views } from "../../screens/logs/search/saved_views.svelte";
+
+/** Services and metrics that reported since then. */
+const SINCE = "24h";
+const METRICS_MAX = 1000;
+
+/** One list per kind; a list that cannot be loaded is left out. */
+export function loadItems(signal: AbortSignal): Promise<Command[]>[] {
+  return [services(signal), dashboards(signal), metrics(signal)];
+}
+
+async function services(signal: AbortSignal): Promise<Command[]> {
+  // Counts alone are much cheaper than the latencies of all services.
+  const { volumes } = await get<VolumesAnswer>("api/v1/volumes", { since: SINCE }, signal);
+  const names = [...new Set(volumes.map(({ service }) => service))].sort();
+  return names.map((name) => item("Service", name, () => linkTo("services", { open: name })));
+}
+
+async function dashboards(signal: AbortSignal): Promise<Command[]> {
+  const answer = await get<DashboardsAnswer>("api/v1/dashboards", {}, signal);
+  return answer.dashboards.map(({ name, title, description }) =>
+    item("Dashboard", title || name, () => linkTo("dashboard", {}, name), description),
+  );
+}
+
+async function metrics(signal: AbortSignal): Promise<Command[]> {
+  const params = { since: SINCE, limit: METRICS_MAX };
+  const answer = await get<MetricsAnswer>("api/v1/metrics", params, signal);
+  const names = [...new Set(answer.metrics.map(({ name }) => name))];
+  return names.map((name) => item("Metric", name, () => linkTo("explore", { metric: name })));
+}
+
+export function savedViews(): Command[] {
+  return views.all.map(({ name, query }) =>
+    item("Saved view", name, () => {
+      const pairs = new URLSearchParams(query);
+      const keys = [...new Set(pairs.keys())];
+      return linkTo("logs", Object.fromEntries(keys.map((key) => [key, pairs.getAll(key)])));
+    }),
+  );
+}
+
+/** Traces whose id begins with the typed digits. */
+export async function tracesById(prefix: string, signal: AbortSignal): Promise<Command[]> {
+  return (await findTraces(prefix, signal)).map((trace) =>
+    item(
+      "Trace",
+      `${trace.trace_id} · ${trace.root_service} ${trace.root_name} · ${duration(trace.duration_nano)}`,
+      () => linkTo("trace", {}, trace.trace_id),
+    ),
+  );
+}
+
+function item(kind: string, name: string, href: () => string, words = ""): Command {
+  return { name, kind, words: `${kind} ${words}`, run: () => router.navigate(href()) };
+}
