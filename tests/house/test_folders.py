@@ -12,7 +12,7 @@ from tests.house.test_floors import target_of
 
 FOLDERS = {
     "frazil.model": ["protobuf", "arrow"],
-    "frazil.log": ["format", "dedup", "produce", "repair", "external"],
+    "frazil.log": ["format", "dedup", "transactions", "produce", "repair", "external"],
     "frazil.ingest": ["otlp", "http", "grpc"],
     "frazil.kafka": ["wire"],
     "frazil.hot": ["segment"],

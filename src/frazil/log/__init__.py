@@ -9,6 +9,7 @@
     append.py       Append, AppendResult: what a producer submits, and the response
     writer.py       Writer: one thread, group commit
     partition.py    Partition: stage, write, sync, publish; roll, trim
+    partition_transactions.py  PartitionTransactions: open and aborted ones, in memory and on disk
     segment.py      LogSegment: one file, a header and frames
     index.py        SparseIndex: positions of offsets and times in a segment
     view.py         PartitionView: what readers see, replaced as a whole

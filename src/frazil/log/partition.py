@@ -25,7 +25,6 @@ from frazil.log.checkpoint import (
     save_digests,
     save_index,
     save_state,
-    save_transactions,
 )
 from frazil.log.dedup.digests import Digest
 from frazil.log.dedup.producers import Producer
@@ -38,7 +37,6 @@ from frazil.log.segment import (
     identity_of,
     side_name,
 )
-from frazil.log.transactions.markers import Marker
 from frazil.log.transactions.state import TransactionStep, step_of
 from frazil.log.view import PartitionView, SegmentView
 from frazil.log.watermarks import StablePoint
@@ -99,8 +97,7 @@ class Partition:
         self.recovered_rebuilt = tuple(recovered.rebuilt)
         self.dropped_count = recovered.dropped_count
         self.producers = recovered.producers
-        self._transactions = recovered.transactions
-        self._aborted_file = recovered.aborted_file
+        self.transactions = recovered.transactions
         self._time = time
         self._budget = budget
         self._start_offset = recovered.start_offset
@@ -229,13 +226,7 @@ class Partition:
 
     def write(self) -> None:
         """Write the staged bytes. After an OSError call `abort`, or end the process."""
-        aborts = [
-            s
-            for s in self._staged
-            if s.transaction_step and s.transaction_step.marker == Marker.ABORT
-        ]
-        if aborts:
-            self._aborted_file.reserve(self._transactions.aborted, len(aborts))
+        self.transactions.reserve(staged.transaction_step for staged in self._staged)
         self._active.append(self._buffers, self._staged_bytes)
 
     def abort(self) -> None:
@@ -261,31 +252,17 @@ class Partition:
             self._active.add_to_index(staged.base_offset, staged.position, staged.max_timestamp_ms)
             if staged.digest is not None:
                 self._active_digests.append((staged.digest, staged.base_offset))
-            if staged.transaction_step is not None:
-                self._step_transaction(staged.transaction_step)
-        self._watermarks.durable(self._durable_watermark, self._active.tail, self._stable_point())
+        self.transactions.apply(staged.transaction_step for staged in self._staged)
+        self._watermarks.durable(self._durable_watermark, self._active.tail, self._stable_point)
         APPENDED.add(len(self._staged))
         APPENDED_BYTES.add(self._staged_bytes)
         self._budget.take(self._staged_bytes)
         self._clear_staged()
         self.view = self._current_view()
 
-    def _step_transaction(self, step: TransactionStep) -> None:
-        """Take a durable batch into account. Other processes find what it aborted in the file
-        before the watermark file tells of it."""
-        aborted = self._transactions.apply(step)
-        if aborted is not None:
-            self._aborted_file.add(aborted, self._transactions.aborted.count - 1)
-
-    def _stable_point(self) -> StablePoint:
-        """Return how far transactions are decided. `drop_oldest` may have removed open ones."""
-        offset = self._transactions.last_stable_offset(self._durable_watermark)
-        return StablePoint(max(self._start_offset, offset), self._transactions.aborted.count)
-
     @property
-    def open_transactions(self) -> dict[int, int]:
-        """First offset by producer id, of transactions without a marker. For the writer thread."""
-        return self._transactions.open_offsets
+    def _stable_point(self) -> StablePoint:
+        return self.transactions.stable_point(self._start_offset, self._durable_watermark)
 
     def _clear_staged(self) -> None:
         self._staged = []
@@ -355,9 +332,7 @@ class Partition:
 
     def checkpoint(self) -> None:
         """Save transactions, then producer state, start offset and durable watermark."""
-        if not self._transactions.is_empty:
-            self._aborted_file.sync()
-            save_transactions(self.files, self._transactions, self._durable_watermark)
+        self.transactions.save(self._durable_watermark)
         self.producers.expire(self._time.now_ms() - self.files.config.producer_expiry_ms)
         save_state(self.files, self._start_offset, self._durable_watermark, self.producers)
         self._saved_offset = self._durable_watermark
@@ -393,22 +368,11 @@ class Partition:
         with self.swap:
             self._sealed = self._sealed[len(gone) :]
             self.view = self._current_view()
-        if self._transactions.forget_below(self._start_offset):
-            self._forget_aborted()
+        self.transactions.forget_below(self._start_offset)
         freed = sum(self._remove(segment) for segment in gone)
         self.files.disk.sync_directory(self.files.folder)
         self._budget.take(-freed)
         return sum(segment.info.size_bytes for segment in gone)
-
-    def _forget_aborted(self) -> None:
-        """Write the file of aborted transactions anew, and what refers to it. On a full disk the
-        old one stays: it has more than is needed."""
-        try:
-            self._aborted_file.replace(self._transactions.aborted)
-        except OSError as error:
-            if not is_full(error):
-                raise
-            SIDE_FILES_SKIPPED.add()
 
     def _save_outliving(self, gone: list[SegmentView]) -> None:
         """Save producer state and digests that exist only in these segments."""
@@ -493,7 +457,7 @@ class Partition:
     def release(self) -> None:
         """Close the files without writing, as a killed process would."""
         self._active.close()
-        self._aborted_file.close()
+        self.transactions.close()
         self._watermarks.close()
 
     def _info(self, segment: LogSegment, sealed_ms: int, digest_count: int) -> SegmentInfo:
@@ -514,6 +478,6 @@ class Partition:
             self._start_offset,
             self._durable_watermark,
             (*self._sealed, view),
-            self._stable_point().last_stable_offset,
-            self._transactions.aborted,
+            self._stable_point.last_stable_offset,
+            self.transactions.aborted,
         )

@@ -47,10 +47,10 @@ from frazil.log.segment import (
     side_name,
     walk_batches,
 )
-from frazil.log.transactions.aborted_file import AbortedFile
-from frazil.log.transactions.state import Transactions, step_of
+from frazil.log.partition_transactions import PartitionTransactions
+from frazil.log.transactions.state import step_of
 from frazil.log.view import SegmentView, batches_of
-from frazil.log.watermarks import StablePoint, StoredWatermarks, WatermarkFile
+from frazil.log.watermarks import StoredWatermarks, WatermarkFile
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)
@@ -73,8 +73,7 @@ class Recovered:
     active: LogSegment
     active_digests: list[Digest]
     producers: Producers
-    transactions: Transactions
-    aborted_file: AbortedFile
+    transactions: PartitionTransactions
     digests: DigestWindow
     watermarks: WatermarkFile
     digest_files: dict[str, int]
@@ -130,18 +129,10 @@ def _read_all(
     active, end_offset, cut_bytes = _open_active(
         files, bases[-1], now_ms, floor, replay, has_watermarks=stored.is_known
     )
-    transactions = replay.transactions
-    transactions.forget_below(start_offset)
-    aborted_file = AbortedFile(files.disk, files.folder)
-    if transactions.aborted.count:
-        aborted_file.replace(transactions.aborted)
+    replay.transactions.forget_below(start_offset)
+    transactions = PartitionTransactions(files, replay.transactions)
     # Readers will see it, so it counts as acknowledged from now on.
-    last_stable_offset = max(start_offset, transactions.last_stable_offset(end_offset))
-    watermarks.durable(
-        end_offset,
-        active.tail,
-        StablePoint(last_stable_offset, transactions.aborted.count),
-    )
+    watermarks.durable(end_offset, active.tail, transactions.stable_point(start_offset, end_offset))
     if not stored.is_known:
         watermarks.trim(start_offset, stored.dropped_count)
     rebuilt += replay.rebuilt
@@ -157,7 +148,6 @@ def _read_all(
         active_digests=replay.active_digests,
         producers=state.producers,
         transactions=transactions,
-        aborted_file=aborted_file,
         digests=replay.window,
         watermarks=watermarks,
         digest_files=replay.trimmed_files,
