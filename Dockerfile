@@ -6,7 +6,7 @@ WORKDIR /source
 RUN python -m venv /opt/frazil
 COPY requirements/run.lock requirements/
 RUN /opt/frazil/bin/pip install --no-cache-dir --require-hashes -r requirements/run.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY src src
 RUN /opt/frazil/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 

@@ -10,9 +10,9 @@ import msgspec
 from frazil.backup import BackupManifest, read_manifest
 from frazil.disk import read_checkpoint
 from frazil.lake.read.reader_progress import ReaderProgress
-from frazil.log.checkpoint import STATE
+from frazil.log.checkpoint import STATE, STATE_VERSION
 from frazil.log.dedup.digests import decode_digests
-from frazil.log.dedup.producers import PastBatch, Producers
+from frazil.log.dedup.producers import PastBatch, Producer, Producers
 from frazil.log.index import NO_TIME, SegmentInfo, decode_index
 from frazil.log.progress import Progress
 from frazil.log.segment import (
@@ -22,6 +22,9 @@ from frazil.log.segment import (
     identity_of,
     walk_batches,
 )
+from frazil.log.transactions.aborted import AbortedTransaction
+from frazil.log.transactions.aborted_file import read_aborted
+from frazil.log.transactions.state import decode_state
 from frazil.log.watermarks import NAME, SLOT_BYTES, StoredWatermarks, WatermarkFile
 from frazil.model import OffsetRange
 from tests.sim.disk import SimDisk
@@ -42,11 +45,22 @@ def disk_with(path: str, data: bytes) -> SimDisk:
     return disk
 
 
-def body(kind: str) -> bytes:
+def body(kind: str, version: int = 1) -> bytes:
     disk = disk_with("example", example("checkpoint", kind))
-    found = read_checkpoint(disk, "example", kind.encode(), 1, "")
+    found = read_checkpoint(disk, "example", kind.encode(), version, "")
     assert found is not None
     return found
+
+
+def test_aborted_transactions() -> None:
+    disk = SimDisk()
+    disk.make_directory("p")
+    disk.open("p/aborted", "create").append([example("transactions")])
+    assert read_aborted(disk, "p", 5).overlapping(0, 2000) == [
+        AbortedTransaction(77, 1042, 1050),
+        AbortedTransaction(78, 1045, 1051),
+    ]
+    assert decode_state(body("TXNS")) == (1070, 5, {79: 1060})
 
 
 def test_segment() -> None:
@@ -79,11 +93,12 @@ def test_watermark_file() -> None:
 
 
 def test_partition_state() -> None:
-    state = body("PART")
+    state = body("PART", STATE_VERSION)
     assert STATE.unpack_from(state) == (1042, 2001)
     producers = Producers.decode(state[STATE.size :], 0)
     assert producers._known[77].epoch == 2
     assert producers._known[77].past == (PastBatch(10, 11, 1040, 1042),)
+    assert producers._known[78] == Producer(5, 0, (), 1999)
 
 
 def test_index() -> None:

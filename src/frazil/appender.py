@@ -23,6 +23,7 @@ from frazil.errors import Fenced, Malformed, OutOfRange, Unavailable
 from frazil.lake import Appended, KafkaSource, Lake
 from frazil.log import LOCK_NAME
 from frazil.model import Clock, Rand
+from frazil.settings import retention_rules
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ def run(
             clock=clock,
             rand=rand,
             auto_flush=not is_once,
+            rules=retention_rules(config.retention),
             on_commit=on_commit,
             fatal_errors=FATAL_ERRORS,
             flush_at_close=False,  # Kafka keeps what is not committed yet

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from frazil.lake import Appended, Maintained
+    from frazil.removal import RemovalPreview, RemovalReport, RuleStatus
 from frazil import errors
 from frazil.errors import FrazilError, Malformed, Overloaded, Unavailable
 from frazil.results import (
@@ -104,6 +105,39 @@ class Client:
 
         answer = self.call("POST", "/api/v1/maintain")
         return msgspec.convert(answer["tables"], list[Maintained])
+
+    def erase(self, where: str, *, table: str | None = None) -> RemovalReport:
+        """Remove the rows that match, from one table or all, in every place of the data folder."""
+        from frazil.removal import RemovalReport
+
+        body = {"where": where, "table": table}
+        return msgspec.convert(self.call("POST", "/api/v1/erase", body), RemovalReport)
+
+    def preview_erasure(self, where: str, *, table: str | None = None) -> list[RemovalPreview]:
+        """Count the rows that `erase` would remove, by table."""
+        from frazil.removal import RemovalPreview
+
+        answer = self.call("POST", "/api/v1/erase/preview", {"where": where, "table": table})
+        return msgspec.convert(answer["tables"], list[RemovalPreview])
+
+    def apply_retention(self) -> RemovalReport:
+        """Remove all rows that have expired now, in every place of the data folder."""
+        from frazil.removal import RemovalReport
+
+        return msgspec.convert(self.call("POST", "/api/v1/retention"), RemovalReport)
+
+    def preview_retention(self) -> list[RemovalPreview]:
+        """Count the rows that have expired, by table."""
+        from frazil.removal import RemovalPreview
+
+        answer = self.call("POST", "/api/v1/retention/preview")
+        return msgspec.convert(answer["tables"], list[RemovalPreview])
+
+    def retention_rules(self) -> list[RuleStatus]:
+        """Return the retention rules, and what they will remove when."""
+        from frazil.removal import RuleStatus
+
+        return msgspec.convert(self.get("/api/v1/retention")["rules"], list[RuleStatus])
 
     def get(self, path: str, parameters: Mapping[str, object] | None = None) -> Any:
         """GET a path and return the decoded JSON. Lists become repeated parameters."""

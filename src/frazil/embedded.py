@@ -37,7 +37,9 @@ from frazil.lake import (
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine
+from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import CancelToken, Limits, Parameters, Result, bind_parameters, result_of
+from frazil.settings import retention_rules
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +81,7 @@ class Embedded:
         self.lake = lake
         self._followers = followers
         self._clock = clock
+        self._removal: Removal | None = None
         self._closing = ExitStack()
         self._error: BaseException | None = None
 
@@ -112,6 +115,7 @@ class Embedded:
                 schemas=arrow.TABLES,
                 clock=clock,
                 lake_watermark=None if view is None else view.held,
+                removed_below=None if view is None else view.removed_below,
                 reserve_bytes=reserve_bytes(config),
             )
             stack.callback(tier.close)
@@ -125,6 +129,9 @@ class Embedded:
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
             opened = cls(tier, engine, lake, followers, clock, config.query.rows_max)
+            if lake is not None:
+                maintain = log.maintain if isinstance(log, Log) else lambda: None
+                opened._removal = Removal(lake, log, tier, config.data, clock, maintain)
             worker = HotWorker(tier, clock=clock, fatal=lambda error: opened._die(error, fatal))
             worker.start()
             stack.callback(worker.close)
@@ -233,6 +240,33 @@ class Embedded:
         """Compact files, expire snapshots and delete orphan files. Starts Spark if needed."""
         return self._required_lake().maintain()
 
+    def erase(self, where: str, *, table: str | None = None) -> RemovalReport:
+        """Remove the rows that match, from one table or all, in every place of the data folder.
+        Starts Spark."""
+        return self._required_removal().erase(where, table)
+
+    def preview_erasure(self, where: str, *, table: str | None = None) -> list[RemovalPreview]:
+        """Count the rows that `erase` would remove, by table. Starts Spark."""
+        return self._required_removal().preview_erasure(where, table)
+
+    def apply_retention(self) -> RemovalReport:
+        """Remove all rows that have expired now, in every place of the data folder. Starts
+        Spark."""
+        return self._required_removal().apply_retention()
+
+    def preview_retention(self) -> list[RemovalPreview]:
+        """Count the rows that have expired, by table. Starts Spark."""
+        return self._required_removal().preview_retention()
+
+    def retention_rules(self) -> list[RuleStatus]:
+        """Return the retention rules, and what they will remove when."""
+        return rule_statuses(self._required_lake(), self._clock.wall_ms())
+
+    def _required_removal(self) -> Removal:
+        self._required_lake()
+        assert self._removal is not None
+        return self._removal
+
     def _required_lake(self) -> Lake:
         if self.lake is None:
             raise Unavailable("there is no lake: lake.enabled is false, or it is not installed")
@@ -309,7 +343,13 @@ def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
     with (
         Log.open(disk, config.log, clock=clock, rand=rand, holder=holder) as log,
         Lake.open(
-            log, Path(config.data), config.lake, clock=clock, rand=rand, auto_flush=False
+            log,
+            Path(config.data),
+            config.lake,
+            clock=clock,
+            rand=rand,
+            auto_flush=False,
+            rules=retention_rules(config.retention),
         ) as lake,
     ):
         yield lake
@@ -335,6 +375,7 @@ def open_lake(
             clock=clock,
             rand=rand,
             auto_flush=auto_flush,
+            rules=retention_rules(config.retention),
             on_spark=on_spark,
             reserve=DiskReserve(RealDisk(config.data), reserve_bytes(config)),
         )

@@ -6,7 +6,7 @@
     │   │   └── InvalidSetting  a setting, or several that contradict each other
     │   ├── TooLarge         above a named limit
     │   ├── Unauthenticated  no token, or an unknown one
-    │   ├── Unknown          no such topic, partition, subscriber, producer
+    │   ├── Unknown          no such topic, partition, subscriber
     │   ├── OutOfRange       the offset is not in the log (any more, or yet)
     │   ├── Fenced           a newer epoch of this producer exists
     │   ├── SequenceGap      an earlier batch of this producer is missing
@@ -61,7 +61,7 @@ class Unauthenticated(Rejected):
 
 
 class Unknown(Rejected):
-    """No topic, partition, subscriber or producer of that name."""
+    """No topic, partition or subscriber of that name."""
 
 
 class OutOfRange(Rejected):

@@ -1,4 +1,5 @@
-"""Fuzzers: OTLP readers and writers, compared with Google's protobuf; SQL, against query workers.
+"""Fuzzers: OTLP readers and writers, compared with Google's protobuf; SQL, against query workers;
+decoders of the Kafka port.
 
 __main__.py   the command: a kind, a number of bodies or texts, a seed; prints a JSON line last
 wire.py       the scanner of OTLP protobuf
@@ -7,6 +8,7 @@ decode.py     the decoder of requests into Arrow rows
 encode.py     the encoder of Arrow rows into requests
 corpus.py     valid protobuf bodies that contain every field
 mutate.py     mutations of them
+kafka_wire.py mutated messages of Kafka
 sql.py        SQL texts against real query workers
 sql_texts.py  queries of docs and tests, grammar-made ones, and mutations of them
 

@@ -12,11 +12,12 @@ from tests.house.test_floors import target_of
 
 FOLDERS = {
     "frazil.model": ["protobuf", "arrow"],
-    "frazil.log": ["format", "dedup", "repair", "external"],
+    "frazil.log": ["format", "dedup", "transactions", "produce", "repair", "external"],
     "frazil.ingest": ["otlp", "http", "grpc"],
+    "frazil.kafka": ["wire"],
     "frazil.hot": ["segment"],
     "frazil.lake": [
-        *("catalog", "tables", "files", "append", "spark", "maintain", "scan", "read", "pyspark"),
+        *("catalog", "tables", "files", "append", "spark", "scan", "maintain", "read", "pyspark"),
     ],
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),

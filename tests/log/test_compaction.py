@@ -23,7 +23,6 @@ from frazil.log import (
     PartitionView,
     Record,
     StoredBatch,
-    append_of_batch,
     append_of_records,
     check_batch,
     encode_batch,
@@ -31,6 +30,7 @@ from frazil.log import (
 )
 from frazil.log import compaction as compaction_module
 from frazil.log.compaction import INTERRUPTED, Compacted, compact, is_due
+from frazil.log.produce import append_of_batch
 from frazil.log.reader import Reader, offset_at_time
 from frazil.model import Rand
 from frazil.settings import TopicConfig
@@ -298,6 +298,8 @@ def view_with(*segments: tuple[int, int, bool]) -> PartitionView:
         start_offset=0,
         durable_watermark=view.durable_watermark,
         segments=(*marked, view.segments[-1]),
+        last_stable_offset=view.durable_watermark,
+        aborted=view.aborted,
     )
 
 

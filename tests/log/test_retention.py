@@ -12,6 +12,7 @@ from frazil.log import Log, PartitionView, SubscriberConfig
 from frazil.log.index import SegmentInfo, SparseIndex
 from frazil.log.retention import LOST, expired_offset, oldest_sealed, released_offset
 from frazil.log.segment import SegmentHeader
+from frazil.log.transactions.aborted import AbortedTransactions
 from frazil.log.view import SegmentView
 from frazil.model import Rand
 from frazil.settings import LogConfig, TopicConfig
@@ -41,7 +42,13 @@ def view_of(*sealed: Segment, open_bytes: int = 100) -> PartitionView:
         )
         for number, (size_bytes, sealed_ms) in enumerate([*sealed, (open_bytes, 0)])
     )
-    return PartitionView(start_offset=0, durable_watermark=len(segments) * 10, segments=segments)
+    return PartitionView(
+        start_offset=0,
+        durable_watermark=len(segments) * 10,
+        segments=segments,
+        last_stable_offset=len(segments) * 10,
+        aborted=AbortedTransactions(),
+    )
 
 
 THREE = view_of((100, 1000), (100, 2000), (100, 3000))
@@ -174,6 +181,25 @@ def test_a_clock_jump_between_two_runs_loses_nothing_needed(jump_ms: int) -> Non
     log = open_log(disk, SMALL, clock=clock)
     log.maintain()
     assert values(log) == numbers(0, 40)
+
+
+def test_what_was_discarded_goes_at_once_but_not_before_it_is_released() -> None:
+    """The open segment, too, and files that would be reused. What is above stays, and so do
+    offsets: the log continues where it was."""
+    disk = SimDisk()
+    log = filled(disk, SimClock(), TopicConfig(awaits_lake=True, retention_ms=10**9))
+    partition = log.partition(TOPIC, 0)
+    log.discard(TOPIC, 0, 39)
+    log.maintain()
+    assert start_of(log) == 0
+    log.publish(TOPIC, 0, 40)
+    log.maintain()
+    assert start_of(log) == partition.durable_watermark == 40
+    assert not [name for name in disk.list(partition.files.folder) if name.endswith(".spare")]
+    add(log, b"next")
+    log.maintain()
+    assert start_of(log) == 40
+    assert values(log, 40) == [b"next"]
 
 
 def test_segments_not_in_the_lake_stay() -> None:

@@ -10,5 +10,6 @@ serving/      a node's endpoints: lost responses, overload, sealing and eviction
 lake/         an appender broken at every step: each row once, each snapshot a prefix of the log
 sql/          hostile SQL against a node that must go on acknowledging
 processes/    a node whose reader, fork server and query workers crash and hang under load
+removal/      a node killed while it removes expired and erased rows, down to the last byte
 node/         a whole node with Spark, killed and stopped at random under load; on a full disk
 """

@@ -25,6 +25,7 @@ from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.node import full_disk
 from tests.torture.node import run as node
 from tests.torture.processes import run as processes
+from tests.torture.removal import run as removal
 from tests.torture.report import ANSWER_S_MAX, Report
 from tests.torture.serving import lost_answer, overload, rows, tiers
 from tests.torture.sql import run as sql
@@ -160,6 +161,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "processes": (processes.run, 200),
     "sql": (sql.run, 500),
     "full_disk": (full_disk.run, 2),
+    "retention": (removal.run, 20),
 }
 """Name -> (function to run, default number of cycles)."""
 

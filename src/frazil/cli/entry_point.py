@@ -33,6 +33,8 @@ VERBS = (
     "repair",
     "flush",
     "maintain",
+    "retention",
+    "erase",
     "backup",
     "restore",
     "export",

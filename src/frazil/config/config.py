@@ -16,6 +16,7 @@ from frazil.settings import (
     QueryConfig,
     RedactRule,
     ServeConfig,
+    retention_rules,
 )
 
 BATCH_OVERHEAD_BYTES = 1024
@@ -29,6 +30,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     self_tracing: Annotated[
         bool, doc("Export spans of the node's own work, as the `OTEL_*` variables say.")
     ] = False
+    retention: Annotated[
+        dict[str, str],
+        doc(
+            "How long rows are kept, by table or by `table where condition`: hours, days or weeks. "
+            "Rows without a rule are kept for ever."
+        ),
+    ] = msgspec.field(default_factory=dict)
     redact: Annotated[
         tuple[RedactRule, ...],
         doc("Rules that hash, mask or drop values before they are stored. See docs/limits.md."),
@@ -43,6 +51,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         if not self.data:
             raise InvalidSetting("data is empty; it must be a folder", "data")
+        if retention_rules(self.retention) and not self.lake.enabled:
+            raise InvalidSetting(
+                "retention removes rows from the lake, which is off: set lake.enabled = true, or "
+                "remove the rules",
+                "retention",
+                "lake.enabled",
+            )
         if self.ingest.body_bytes_max + BATCH_OVERHEAD_BYTES > self.log.batch_bytes_max:
             raise InvalidSetting(
                 f"ingest.body_bytes_max ({self.ingest.body_bytes_max}) does not fit into "

@@ -48,9 +48,11 @@ def write_whole(disk: Disk, path: str, buffers: Sequence[Buffer]) -> None:
     disk.sync_directory(folder)
 
 
-def read_checkpoint(disk: Disk, path: str, kind: bytes, version: int, hint: str) -> bytes | None:
+def read_checkpoint(
+    disk: Disk, path: str, kind: bytes, version: int, hint: str, *, version_min: int | None = None
+) -> bytes | None:
     """Return the body stored at `path`, None if there is no file. Raises `Corrupt` if it is
-    damaged."""
+    damaged, or of a version that is not `version`, nor one from `version_min` on."""
     try:
         file = disk.open(path)
     except FileNotFoundError:
@@ -77,7 +79,7 @@ def read_checkpoint(disk: Disk, path: str, kind: bytes, version: int, hint: str)
     computed = crc32c(data[: -TRAILER.size])
     if stored != computed:
         raise damaged(len(data) - TRAILER.size, f"CRC32C {computed:08x}", f"{stored:08x}")
-    if found_version != version:
+    if not (version if version_min is None else version_min) <= found_version <= version:
         raise damaged(
             8, f"version {version}", f"version {found_version}, written by another release"
         )

@@ -99,7 +99,7 @@ class HotPartition:
 
     def _reopen(self) -> None:
         """Make the log keep what must be read again, and report what it no longer has."""
-        index, log_end = self.log.index, self.log.view.durable_watermark
+        index, log_end = self.log.index, self.log.view.last_stable_offset
         for read_range in (*self._gaps, self._tail):
             self._skip_removed(read_range, "no segment has them")
             end = log_end if read_range.end is None else read_range.end
@@ -109,9 +109,17 @@ class HotPartition:
             self.subscriber.finish(index, segment.begin_offset, segment.end_offset)
 
     @property
+    def first_offset(self) -> int:
+        """The first offset of rows in files or in memory."""
+        opened = [each.segment for each in self.ranges if each.segment is not None]
+        begins = [segment.begin_offset for segment in (*opened, *self.frozen)]
+        begins += [segment.begin_offset for segment in self.segments.sealed]
+        return min(begins, default=self._tail.offset)
+
+    @property
     def is_complete(self) -> bool:
         """Whether every row of the log is visible."""
-        return self.is_visible(self.log.view.durable_watermark)
+        return self.is_visible(self.log.view.last_stable_offset)
 
     def is_visible(self, end: int) -> bool:
         """Return whether every row below offset `end` is visible."""
@@ -166,7 +174,7 @@ class HotPartition:
         """Read the next requests of a range. Returns False if there are none."""
         if read_range.reader is None:
             read_range.reader = Reader(self.log, read_range.offset)
-        log_end = self.log.view.durable_watermark
+        log_end = self.log.view.last_stable_offset
         try:
             batches = read_range.reader.read(bytes_max)
         except OutOfRange:  # the log dropped its oldest records first
@@ -180,7 +188,7 @@ class HotPartition:
         read_range.fetched_to = end if read_range.end is None else min(end, read_range.end)
         read_range.has_more = end < log_end
         read_range.pending = requests_of(batches, self.log.index, begin, read_range.fetched_to)
-        return bool(batches)
+        return end > begin
 
     def _decode_some(self, requests: list[ExportRequest]) -> tuple[int, dict[str, pa.RecordBatch]]:
         """Return how many of the requests were decoded, and their rows by table."""

@@ -39,6 +39,9 @@ UNMAP_MS = 3000
 LakeWatermark = Callable[[str, str, int], int]
 """Table, topic, partition -> the first offset that queries do not get from the lake."""
 
+RemovedBelow = Callable[[str, int], int]
+"""Topic, partition -> the offset below which the lake has removed rows."""
+
 
 class Sealer:
     """Owns the files of all partitions, under one lock that `seal` and `evict` take. Any thread
@@ -51,6 +54,7 @@ class Sealer:
         clock: Clock,
         lake_watermark: LakeWatermark | None,
         reserve: DiskReserve,
+        removed_below: RemovedBelow | None = None,
     ) -> None:
         self.trouble: str | None = None
         """Why the disk limit is exceeded, or None."""
@@ -61,6 +65,7 @@ class Sealer:
         """When to check the free space next."""
         self._given_up_bytes = 0
         self._lake_watermark = lake_watermark
+        self._removed_below = removed_below
         self._visible = visible
         self._config = config
         self._clock = clock
@@ -73,6 +78,7 @@ class Sealer:
         with self._lock:
             count = sum(map(self._seal_all, self._visible.partitions))
             for partition in self._visible.partitions:
+                self._drop_removed(partition)
                 self._save_progress(partition)
                 self._uncache_log(partition)
             if count or self._is_above_limit:
@@ -92,9 +98,14 @@ class Sealer:
 
     def _seal_one(self, partition: HotPartition, segment: OpenSegment) -> bool:
         """Write one segment. Returns False if that failed; nothing is changed then."""
+        is_held = self._held(partition) >= segment.end_offset
+        if is_held and segment.begin_offset < self.dropped_below(partition):
+            return self._give_up(partition, segment, "removed")
         if not self._has_room(segment.size_bytes):
-            if self._held(partition) >= segment.end_offset:
-                return self._give_up(partition, segment)
+            if is_held:
+                is_done = self._give_up(partition, segment, "disk")
+                self._given_up_bytes += segment.size_bytes if is_done else 0
+                return is_done
             if not self._is_memory_short:
                 self._reveal(partition)
                 return False  # the lake needs the space, and will have these rows soon
@@ -131,12 +142,12 @@ class Sealer:
             self._visible.publish()
             partition.advance_watermark()
 
-    def _give_up(self, partition: HotPartition, segment: OpenSegment) -> bool:
+    def _give_up(self, partition: HotPartition, segment: OpenSegment, reason: str) -> bool:
         """Drop rows that are in no file, because queries get them from the lake. Returns False if
         that failed; the rows stay then."""
         begin, end = segment.begin_offset, segment.end_offset
         try:
-            self._evict(partition, end, "disk")
+            self._evict(partition, end, reason)
             if not partition.segments.start_at(end):
                 return False
         except OSError as error:
@@ -147,8 +158,28 @@ class Sealer:
             self._visible.publish()
             partition.advance_watermark()
         partition.subscriber.finish(partition.log.index, begin, end)
-        self._given_up_bytes += segment.size_bytes
         return True
+
+    def dropped_below(self, partition: HotPartition) -> int:
+        """Return the offset below which nothing is kept, because rows were removed there."""
+        if self._removed_below is None:
+            return 0
+        return self._removed_below(partition.source.topic, partition.log.index)
+
+    def _drop_removed(self, partition: HotPartition) -> None:
+        """Evict files that have rows which were removed from the lake. Queries do not see them:
+        they get these offsets from the lake."""
+        below, held = self.dropped_below(partition), self._held(partition)
+        ends = [
+            segment.end_offset
+            for segment in partition.segments.sealed
+            if segment.begin_offset < below and segment.end_offset <= held
+        ]
+        if ends:
+            try:
+                self._evict(partition, ends[-1], "removed")
+            except OSError as error:
+                logger.error("removed rows not evicted", extra={"reason": str(error)})
 
     def _has_room(self, size_bytes: int) -> bool:
         """Return whether a file may be written. Without a lake no space is kept for its flush."""

@@ -10,7 +10,7 @@ Missing files are rebuilt from the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from frazil.disk import Disk, DiskReserve, is_full
 from frazil.errors import Corrupt, Overloaded, Unknown
 from frazil.hot.partition import HotPartition, TopicTable
 from frazil.hot.recovery import open_segments
-from frazil.hot.sealer import LakeWatermark, Sealer
+from frazil.hot.sealer import LakeWatermark, RemovedBelow, Sealer
 from frazil.hot.segment.open_segment import OpenSegment
 from frazil.hot.segment.piece import Piece
 from frazil.hot.segment.sealed import SegmentFolder
@@ -58,12 +58,14 @@ class HotTier:
         schemas: Mapping[str, pa.Schema],
         clock: Clock,
         lake_watermark: LakeWatermark | None = None,
+        removed_below: RemovedBelow | None = None,
         reserve_bytes: int = 0,
     ) -> None:
         """Check and map the segment files. The first steps read the rest from the log.
 
         With a lake, `lake_watermark` tells what queries get from there; nothing else is evicted.
-        Files are also evicted to keep `reserve_bytes` of the disk free.
+        `removed_below` tells below which offsets the lake has removed rows: the hot tier drops what
+        it has there. Files are also evicted to keep `reserve_bytes` of the disk free.
 
         Call it before the log's first maintenance: the log must know which offsets are read again.
         """
@@ -75,7 +77,9 @@ class HotTier:
         self._clock = clock
         self._visible = VisibleSegments(schemas)
         reserve = DiskReserve(disk, reserve_bytes)
-        self._sealer = Sealer(self._visible, self.config, clock, lake_watermark, reserve)
+        self._sealer = Sealer(
+            self._visible, self.config, clock, lake_watermark, reserve, removed_below
+        )
         self._followed: set[str] = set()
         self._stalled_ns: dict[HotPartition, int] = {}
         self.trouble: str | None = None
@@ -87,7 +91,7 @@ class HotTier:
         self._follow_new()
         with self._visible.swap:
             self._visible.publish()
-        self._ends_at_open = {p: p.log.view.durable_watermark for p in self._visible.partitions}
+        self._ends_at_open = {p: p.log.view.last_stable_offset for p in self._visible.partitions}
         """Where the log ended when the tier was opened; emptied once all of that is visible."""
         self._is_replaying = not self.has_caught_up
 
@@ -117,7 +121,7 @@ class HotTier:
         now_ns = self._clock.monotonic_ns()
         count = sum(self._read(partition, now_ns) for partition in self._visible.partitions)
         with self._visible.swap:
-            frozen = sum(p.freeze(self._is_due) for p in self._visible.partitions)
+            frozen = sum(p.freeze(self._is_due_in(p)) for p in self._visible.partitions)
             frozen += self._relieve() + self._freeze_replayed()
             if count or frozen:
                 self._publish()
@@ -138,6 +142,11 @@ class HotTier:
             self._stalled_ns[partition] = now_ns + self.config.retry_ms * NS_PER_MS
             partition.is_behind = False
             return partition.reveal()
+
+    def _is_due_in(self, partition: HotPartition) -> Callable[[OpenSegment], bool]:
+        """Return whether an open segment is due: also if rows of it were removed from the lake."""
+        dropped = self._sealer.dropped_below(partition)
+        return lambda segment: segment.begin_offset < dropped or self._is_due(segment)
 
     def _is_due(self, segment: OpenSegment) -> bool:
         age_ns = self._clock.monotonic_ns() - segment.opened_ns
@@ -186,6 +195,10 @@ class HotTier:
         """
         return self._sealer.seal()
 
+    def start_offset(self, topic: str, partition: int = 0) -> int:
+        """Return the first offset that is not evicted."""
+        return self._find(topic, partition).first_offset
+
     def evict_below(self, topic: str, offset: int, partition: int = 0) -> int:
         """Remove files that end at or below `offset`. Returns how many.
 
@@ -221,7 +234,7 @@ class HotTier:
     @property
     def lag(self) -> int:
         """Offsets that are durable and not visible yet."""
-        return sum(p.log.view.durable_watermark - p.watermark for p in self._visible.partitions)
+        return sum(p.log.view.last_stable_offset - p.watermark for p in self._visible.partitions)
 
     @property
     def is_complete(self) -> bool:
@@ -300,5 +313,5 @@ class HotTier:
         )
         view = partition.current_view()
         return open_segments(
-            folder, view.start_offset, view.durable_watermark, is_foreign=is_foreign
+            folder, view.start_offset, view.last_stable_offset, is_foreign=is_foreign
         )

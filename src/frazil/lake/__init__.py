@@ -41,8 +41,14 @@ from frazil.lake.catalog.catalog import (
 from frazil.lake.lake import Lake
 from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
-from frazil.lake.maintain.compaction import is_small
-from frazil.lake.maintain.maintenance import TARGET_BYTES, Maintained
+from frazil.lake.maintain.maintenance import Maintained
+from frazil.lake.maintain.row_condition import (
+    RowCondition,
+    cut_ms,
+    cut_step_ms,
+    erasure_condition,
+    retention_condition,
+)
 from frazil.lake.pyspark.shell import open_shell, run_script
 from frazil.lake.pyspark.sql import query_spark, whole
 from frazil.lake.pyspark.user_session import session, user_settings
@@ -63,7 +69,7 @@ from frazil.lake.scan.view import LakeView
 from frazil.lake.spark.jars import default_folder as jars_folder
 from frazil.lake.spark.jars import is_installed, warm, wrong_jars
 from frazil.lake.spark.session import OnSpark, Session
-from frazil.lake.tables.properties import TOPIC_PREFIX
+from frazil.lake.tables.properties import TARGET_BYTES, TOPIC_PREFIX, is_small
 
 __all__ = [
     "CATALOG_PATH",
@@ -87,6 +93,7 @@ __all__ = [
     "OnSpark",
     "PartitionInfo",
     "ReadLimits",
+    "RowCondition",
     "SchemaInfo",
     "Session",
     "SnapshotInfo",
@@ -102,6 +109,9 @@ __all__ = [
     "catalog_path",
     "catalog_properties",
     "check_embedded",
+    "cut_ms",
+    "cut_step_ms",
+    "erasure_condition",
     "is_installed",
     "is_small",
     "jars_folder",
@@ -109,6 +119,7 @@ __all__ = [
     "open_shell",
     "probe_warehouse",
     "query_spark",
+    "retention_condition",
     "run_script",
     "session",
     "source_of",

@@ -13,7 +13,7 @@ import importlib.util
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -28,6 +28,7 @@ from frazil.lake.append.progress import LakeActivity
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.catalog.relocate import relocate
 from frazil.lake.maintain.maintenance import Maintained, Maintenance
+from frazil.lake.maintain.row_condition import RowCondition, check_rules
 from frazil.lake.maintain.schedule import Schedule
 from frazil.lake.scan.view import LakeView
 from frazil.lake.spark.jars import NEEDED
@@ -35,8 +36,8 @@ from frazil.lake.spark.jobs import do_on, run_on
 from frazil.lake.spark.session import OnSpark, Session
 from frazil.log import ReadableLog
 from frazil.metrics import Counter, Gauge
-from frazil.model import NS_PER_MS, Clock, MiB, Rand
-from frazil.settings import LakeConfig
+from frazil.model import NS_PER_MS, Clock, MiB, Rand, TopicPartition
+from frazil.settings import LakeConfig, RetentionRule
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -87,6 +88,7 @@ class Lake:
         clock: Clock,
         rand: Rand,
         auto_flush: bool,
+        rules: Sequence[RetentionRule] = (),
         on_commit: Callable[[Appended], None] = lambda _: None,
         on_spark: OnSpark = lambda _, __: None,
         fatal_errors: tuple[type[FrazilError], ...] = (Fenced,),
@@ -94,7 +96,7 @@ class Lake:
         has_queries: bool = True,
         reserve: DiskReserve | None = None,
     ) -> None:
-        """Raises `Unavailable` if a required package is missing.
+        """Raises `Unavailable` if a package is missing, `InvalidSetting` if a rule does not fit.
 
         auto_flush: run rounds when due; otherwise only on request.
         on_commit, on_spark: called on the lake's thread after each commit and each start of Spark.
@@ -109,9 +111,12 @@ class Lake:
                     f"the lake needs {module}; install it with `pip install 'frazil[lake]'`, or "
                     "set lake.enabled = false to run without the lake"
                 )
+        check_rules(rules)
         self.config = config
+        self.rules = rules
         self.data_folder = data_folder
         self._source = source
+        self._discarded: dict[TopicPartition, int] = {}  # what the log was told to drop
         self._clock = clock
         self._rand = rand
         self._auto_flush = auto_flush
@@ -139,6 +144,7 @@ class Lake:
             do_on(self.session),
             clock=clock,
             rand=rand,
+            rules=rules,
             report=self._set_activity,
         )
         self._schedule = Schedule(
@@ -178,6 +184,7 @@ class Lake:
         clock: Clock,
         rand: Rand,
         auto_flush: bool,
+        rules: Sequence[RetentionRule] = (),
         on_spark: OnSpark = lambda _, __: None,
         reserve: DiskReserve | None = None,
     ) -> Lake:
@@ -191,6 +198,7 @@ class Lake:
             clock=clock,
             rand=rand,
             auto_flush=auto_flush,
+            rules=rules,
             on_spark=on_spark,
             reserve=reserve,
         ).start()
@@ -214,6 +222,24 @@ class Lake:
     def submit_maintain(self) -> Future[list[Maintained]]:
         """Like `maintain`, without waiting."""
         return self.submit(self._maintenance.all)
+
+    def submit_retention(self) -> Future[list[Maintained]]:
+        """Flush, then remove all expired rows, also from older snapshots and from the disk."""
+        return self.submit(lambda: self._after_flush(self._maintenance.apply_retention))
+
+    def submit_erasure(self, conditions: Sequence[RowCondition]) -> Future[list[Maintained]]:
+        """Flush, then remove these rows, also from older snapshots and from the disk."""
+        return self.submit(lambda: self._after_flush(lambda: self._maintenance.erase(conditions)))
+
+    def submit_count(
+        self, condition: RowCondition, *, is_all: bool = False
+    ) -> Future[tuple[int, int]]:
+        """Count rows that match, and files that have some; with `is_all`, in all snapshots."""
+        return self.submit(lambda: self._maintenance.count(condition, is_all=is_all))
+
+    def _after_flush(self, job: Callable[[], T]) -> T:
+        self._flush()
+        return job()
 
     def run(self, job: Callable[[], T]) -> T:
         """Run a job on the lake's thread, between two rounds, and wait for it."""
@@ -351,13 +377,13 @@ class Lake:
             self._retry_s, self.trouble = RETRY_S, None
 
     def _maintain_step(self) -> None:
-        """Run the next step of maintenance, if due. Does not start Spark: if nothing was appended,
-        maintenance can wait."""
-        if not self.config.maintain_enabled or self.session.pid is None:
+        """Run the next step of maintenance, if due. Only expired rows are worth starting Spark."""
+        has_spark = self.session.pid is not None
+        if not self.config.maintain_enabled or not (has_spark or self.rules):
             return
         try:
             with tracing.span("lake.maintain") as span:
-                done = self._schedule.step()
+                done = self._schedule.step(has_spark=has_spark)
                 if done is None or done.is_nothing:
                     span.drop()
                 else:
@@ -383,12 +409,22 @@ class Lake:
         self._viewed_ns = self._clock.monotonic_ns()
         try:
             self.view.refresh()
+            self._discard_copies()
         except Exception as error:  # noqa: BLE001 # top of loop: the last view is still valid
             if self._view_error != str(error):
                 logger.warning("lake tables not refreshed", extra={"reason": str(error)})
             self._view_error = str(error)
         else:
             self._view_error = None
+
+    def _discard_copies(self) -> None:
+        """Let the log drop the records of removed rows, which nothing reads any more."""
+        view = self.view.latest
+        for table in () if view is None else view.tables.values():
+            for partition, end in table.removed.items():
+                if end > self._discarded.get(partition, 0):
+                    self._source.discard(partition, end)
+                    self._discarded[partition] = end
 
     def _is_due(self, now_ns: int) -> bool:
         pending = self.appender.pending_bytes

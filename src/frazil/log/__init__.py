@@ -9,6 +9,7 @@
     append.py       Append, AppendResult: what a producer submits, and the response
     writer.py       Writer: one thread, group commit
     partition.py    Partition: stage, write, sync, publish; roll, trim
+    partition_transactions.py  PartitionTransactions: open and aborted ones, in memory and on disk
     segment.py      LogSegment: one file, a header and frames
     index.py        SparseIndex: positions of offsets and times in a segment
     view.py         PartitionView: what readers see, replaced as a whole
@@ -24,7 +25,9 @@
     compaction.py   keep the latest record per key
 
     format/         Kafka record batches
+    produce/        batches from Kafka clients
     dedup/          duplicate detection
+    transactions/   open and aborted transactions
     repair/         damaged segments
     external/       reading the log from another process
 
@@ -36,6 +39,8 @@ On disk, below the data folder:
                            /00000000000000000000.index   sparse index (sealed segments)
                            /00000000000000000000.digests request digests (sealed segments)
                            /partition.ckpt               producer state
+                           /transactions.ckpt            open transactions, once there was one
+                           /aborted                      aborted transactions, once there was one
                            /marks                        start offset, durable watermark
                            /<file>.damaged               bytes set aside by a repair
     log/subscribers/<name>.progress                      watermark and gaps
@@ -44,7 +49,7 @@ The writer thread owns every partition. All other threads see immutable views, w
 after each group commit.
 """
 
-from frazil.log.append import Append, AppendResult, append_of_batch, append_of_records
+from frazil.log.append import Append, AppendResult, append_of_records
 from frazil.log.dedup.digests import DIGEST_BYTES
 from frazil.log.external.commit_signal import CommitSignal, CommitWaiter
 from frazil.log.external.log_copy import CopiedPartition, LogCopy
@@ -58,7 +63,6 @@ from frazil.log.format.batch import (
     encode_batch,
     parse_header,
     read_records,
-    validate_produced,
 )
 from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
@@ -66,11 +70,13 @@ from frazil.log.log import LOCK_NAME, Log, LogMaintenance
 from frazil.log.partition import Partition
 from frazil.log.readable import ReadablePartition, ReadableTopic
 from frazil.log.readable_log import ProgressKeeper, ReadableLog
-from frazil.log.reader import AtTime, Reader, Start
+from frazil.log.reader import AtTime, Isolation, Reader, Start
 from frazil.log.repair.repair import RepairReport, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic, check_name, topic_names
+from frazil.log.transactions.aborted import AbortedTransaction
+from frazil.log.transactions.markers import Marker, append_of_marker
 from frazil.log.view import PartitionView
 from frazil.log.writer import EXIT_CODE, exit_process
 
@@ -79,6 +85,7 @@ __all__ = [
     "DIGEST_BYTES",
     "EXIT_CODE",
     "LOCK_NAME",
+    "AbortedTransaction",
     "Append",
     "AppendResult",
     "AtTime",
@@ -89,10 +96,12 @@ __all__ = [
     "CommitWaiter",
     "Compression",
     "CopiedPartition",
+    "Isolation",
     "Log",
     "LogCopy",
     "LogMaintenance",
     "LogOwner",
+    "Marker",
     "ObservedLog",
     "Partition",
     "PartitionObserver",
@@ -110,7 +119,7 @@ __all__ = [
     "Subscriber",
     "SubscriberConfig",
     "Topic",
-    "append_of_batch",
+    "append_of_marker",
     "append_of_records",
     "check_batch",
     "check_name",
@@ -125,5 +134,4 @@ __all__ = [
     "repair_partition",
     "serve_observer",
     "topic_names",
-    "validate_produced",
 ]

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from frazil.disk import Buffer
 from frazil.log.dedup.digests import DIGEST_BYTES, DIGEST_HEADER
-from frazil.log.format.batch import BatchHeader, encode_parts, validate_produced
+from frazil.log.format.batch import BatchHeader, encode_parts
 from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
 
@@ -19,9 +20,11 @@ class Append:
     Its parts are written one after the other; the first contains the batch header.
     """
 
-    parts: tuple[bytes, ...]
+    parts: tuple[Buffer, ...]
     header: BatchHeader
     digest: bytes | None = None
+    keyless_index: int | None = None
+    """The first record without a key; None if every record has one."""
 
     @property
     def size_bytes(self) -> int:
@@ -57,13 +60,8 @@ def append_of_records(
         headers = (*first.headers, (DIGEST_HEADER, digest))
         records = [replace(first, headers=headers), *records[1:]]
     header, parts = encode_parts(records, compression=compression)
-    return Append(parts=tuple(parts), header=header, digest=digest)
-
-
-def append_of_batch(payload: bytes) -> Append:
-    """Wrap a batch that a Kafka client encoded. Raises `Malformed` if any byte is invalid."""
-    header, payload = validate_produced(payload)
-    return Append(parts=(payload,), header=header)
+    keyless_index = next((i for i, record in enumerate(records) if record.key is None), None)
+    return Append(parts=tuple(parts), header=header, digest=digest, keyless_index=keyless_index)
 
 
 def digest_of(records: Sequence[Record]) -> bytes | None:

@@ -1,4 +1,5 @@
-"""Files beside the segments that shorten recovery: `partition.ckpt`, `.index` and `.digests`.
+"""Files beside the segments that shorten recovery: `partition.ckpt`, `transactions.ckpt`, `.index`
+and `.digests`.
 
 Apart from producers and digests of trimmed segments, all of it can be rebuilt from the log.
 The byte layouts are in `docs/formats/checkpoint.md`.
@@ -23,6 +24,8 @@ from frazil.log.index import (
     encode_index,
 )
 from frazil.log.segment import SegmentHeader, side_name
+from frazil.log.transactions.aborted_file import read_aborted
+from frazil.log.transactions.state import Transactions, decode_state
 from frazil.model import Rand
 from frazil.settings import LogConfig
 
@@ -30,8 +33,13 @@ logger = logging.getLogger(__name__)
 
 STATE_NAME = "partition.ckpt"
 STATE_KIND = b"PART"
-STATE_VERSION = 1
+STATE_VERSION = 2
+STATE_VERSION_MIN = 1
+"""Version 1 had no producers without batches, and is otherwise the same."""
 STATE = struct.Struct("<QQ")
+TRANSACTIONS_NAME = "transactions.ckpt"
+TRANSACTIONS_KIND = b"TXNS"
+TRANSACTIONS_VERSION = 1
 DIGESTS_KIND = b"DGST"
 DIGESTS_VERSION = 1
 DERIVED_HINT = "It is rebuilt from the log."
@@ -71,7 +79,7 @@ class CheckpointState:
     def load(cls, files: PartitionFiles, now_ms: int) -> CheckpointState:
         path = f"{files.folder}/{STATE_NAME}"
         try:
-            body = read_checkpoint(files.disk, path, STATE_KIND, STATE_VERSION, DERIVED_HINT)
+            body = read_state(files.disk, path, DERIVED_HINT)
         except Corrupt as damage:
             logger.warning("producer state is rebuilt", extra={"reason": str(damage)})
             return cls(producers=Producers(), is_damaged=True)
@@ -82,6 +90,13 @@ class CheckpointState:
         return cls(start_offset=start, end_offset=end, producers=producers, is_known=True)
 
 
+def read_state(disk: Disk, path: str, hint: str) -> bytes | None:
+    """Return the body of a `partition.ckpt` of any version; None if there is no file."""
+    return read_checkpoint(
+        disk, path, STATE_KIND, STATE_VERSION, hint, version_min=STATE_VERSION_MIN
+    )
+
+
 def save_state(
     files: PartitionFiles, start_offset: int, end_offset: int, producers: Producers
 ) -> None:
@@ -89,6 +104,34 @@ def save_state(
     body = STATE.pack(start_offset, end_offset) + producers.encode()
     path = f"{files.folder}/{STATE_NAME}"
     write_checkpoint(files.disk, path, STATE_KIND, STATE_VERSION, body)
+
+
+def load_transactions(files: PartitionFiles, state_end: int) -> tuple[Transactions, int]:
+    """Return the transactions as saved, and the offset from which the log must be replayed.
+
+    Without the file there were none when `partition.ckpt` was saved, up to `state_end`. If it or
+    the aborted ones are damaged, everything is replayed.
+    """
+    path = f"{files.folder}/{TRANSACTIONS_NAME}"
+    try:
+        body = read_checkpoint(
+            files.disk, path, TRANSACTIONS_KIND, TRANSACTIONS_VERSION, DERIVED_HINT
+        )
+        if body is None:
+            return Transactions(), state_end
+        end_offset, aborted_count, open_offsets = decode_state(body)
+        aborted = read_aborted(files.disk, files.folder, aborted_count)
+    except Corrupt as damage:
+        logger.warning("transactions are rebuilt", extra={"reason": str(damage)})
+        return Transactions(), 0
+    return Transactions(open_offsets, aborted), end_offset
+
+
+def save_transactions(files: PartitionFiles, transactions: Transactions, end_offset: int) -> None:
+    """Write `transactions.ckpt`. The file of aborted ones must be synced before."""
+    path = f"{files.folder}/{TRANSACTIONS_NAME}"
+    body = transactions.encode(end_offset)
+    write_checkpoint(files.disk, path, TRANSACTIONS_KIND, TRANSACTIONS_VERSION, body)
 
 
 def save_index(files: PartitionFiles, salt: bytes, info: SegmentInfo, index: SparseIndex) -> None:

@@ -23,11 +23,13 @@ from frazil.log.format.batch import BatchHeader, encode_batch
 from frazil.log.format.record import Record
 from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
 from frazil.log.partition import Partition
+from frazil.log.reader import is_aborted
 from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
     SegmentHeader,
 )
+from frazil.log.transactions.aborted import AbortedTransactions
 from frazil.log.view import PartitionView, SegmentView, batches_of
 from frazil.metrics import Counter
 from frazil.settings import TopicConfig
@@ -84,10 +86,13 @@ def compact(
     files, view = partition.files, partition.view
     done = Compacted()
     try:
-        latest, covered = _latest_offsets(files, _eligible(view, config, now_ms, limit))
+        aborted = view.aborted
+        latest, covered = _latest_offsets(files, _eligible(view, config, now_ms, limit), aborted)
         remembered = run(partition.producers.remembered_offsets)
         survivors = (
-            _survivors(files, segment, latest, remembered, now_ms, config.tombstone_grace_ms)
+            _survivors(
+                files, segment, latest, remembered, aborted, now_ms, config.tombstone_grace_ms
+            )
             for segment in covered
         )
         for group in _groups(survivors, files.config.segment_bytes_max):
@@ -130,7 +135,7 @@ def _eligible(
 
 
 def _latest_offsets(
-    files: PartitionFiles, segments: list[SegmentView]
+    files: PartitionFiles, segments: list[SegmentView], aborted: AbortedTransactions
 ) -> tuple[dict[bytes, int], list[SegmentView]]:
     """Return the last offset per key in the dirty segments, and the segments to rewrite.
 
@@ -143,7 +148,7 @@ def _latest_offsets(
             if len(latest) >= KEYS_MAX:
                 break
             for batch in batches_of(files.disk, segment):
-                if not batch.header.is_control:
+                if not batch.header.is_control and not is_aborted(batch, aborted):
                     for record in batch.records():
                         if record.key is not None:
                             latest[record.key] = record.offset
@@ -179,10 +184,11 @@ def _survivors(
     segment: SegmentView,
     latest: dict[bytes, int],
     remembered: set[int],
+    aborted: AbortedTransactions,
     now_ms: int,
     grace_ms: int,
 ) -> _Survivors:
-    """Return the segment without superseded records and expired tombstones."""
+    """Return the segment without superseded and aborted records and expired tombstones."""
     batches: Kept = []
     removed_count, is_changed = 0, False
     for batch in batches_of(files.disk, segment):
@@ -191,15 +197,19 @@ def _survivors(
             batches.append((header, batch.payload, batch.flags))
             continue
         records = batch.records()
+        was_aborted = is_aborted(batch, aborted)
         horizon_ms = header.delete_horizon_ms
         is_past_grace = horizon_ms is not None and now_ms >= horizon_ms
         kept = [
             record
             for record in records
-            if record.key is None
-            or (
-                latest.get(record.key, record.offset) <= record.offset
-                and not (is_past_grace and record.value is None)
+            if not was_aborted
+            and (
+                record.key is None
+                or (
+                    latest.get(record.key, record.offset) <= record.offset
+                    and not (is_past_grace and record.value is None)
+                )
             )
         ]
         removed_count += len(records) - len(kept)

@@ -18,7 +18,6 @@ from frazil.disk import Budget, Disk, DiskReserve, Lock, is_full, make_directori
 from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, TooLarge, Unknown
 from frazil.log.append import Append, AppendResult
 from frazil.log.compaction import compact, is_due
-from frazil.log.format.batch import read_records
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
 from frazil.log.readable import ReadablePartition
@@ -260,10 +259,11 @@ class Log:
                 f"({self.config.batch_bytes_max}); send smaller batches"
             )
         target = self.partition(topic, partition)
-        if self._topics[topic].config.cleanup == "compact":
-            for record in read_records(append.payload):
-                if record.key is None:
-                    raise Malformed(f"topic {topic} is compacted: every record needs a key")
+        if append.keyless_index is not None and self._topics[topic].config.cleanup == "compact":
+            raise Malformed(
+                f"topic {topic} is compacted: every record needs a key, but record "
+                f"{append.keyless_index} has none"
+            )
         return target
 
     def reader(self, topic: str, start: Start, *, partition: int = 0) -> Reader:
@@ -279,6 +279,12 @@ class Log:
                 f"hold it up to {lake_watermark}"
             )
         self._retention.publish(topic, partition, lake_watermark)
+
+    def discard(self, topic: str, partition: int, end: int) -> None:
+        """Remove what is below `end`, once the lake and all subscribers have it: rows of it were
+        removed from the lake."""
+        self.partition(topic, partition)
+        self._on_writer(partial(self._retention.discard, topic, partition, end))
 
     def lake_watermark(self, topic: str, partition: int = 0) -> int | None:
         """Return the first offset that the lake does not hold; None if unknown."""
@@ -376,10 +382,12 @@ class Log:
         return LogMaintenance(expired_bytes=expired, dropped_count=dropped, compacted_count=removed)
 
     def _compaction_limit(self, topic: Topic, partition: Partition) -> int:
-        """Return the offset up to which compaction may go: the lake needs the rest."""
+        """Return the offset up to which compaction may go: the rest is undecided, or the lake needs
+        it."""
         if topic.config.awaits_lake:
-            return self._retention.published(topic.name, partition.index)
-        return partition.durable_watermark
+            published = self._retention.published(topic.name, partition.index)
+            return min(published, partition.view.last_stable_offset)
+        return partition.view.last_stable_offset
 
     def _free_space(self) -> None:
         self._retention.step()

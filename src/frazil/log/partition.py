@@ -20,7 +20,12 @@ from typing import NamedTuple
 
 from frazil.disk import HEAD_BYTES, Budget, Buffer, Disk, frame_header, is_full
 from frazil.log.append import Append, AppendResult
-from frazil.log.checkpoint import PartitionFiles, save_digests, save_index, save_state
+from frazil.log.checkpoint import (
+    PartitionFiles,
+    save_digests,
+    save_index,
+    save_state,
+)
 from frazil.log.dedup.digests import Digest
 from frazil.log.dedup.producers import Producer
 from frazil.log.index import SegmentInfo
@@ -32,7 +37,9 @@ from frazil.log.segment import (
     identity_of,
     side_name,
 )
+from frazil.log.transactions.state import TransactionStep, step_of
 from frazil.log.view import PartitionView, SegmentView
+from frazil.log.watermarks import StablePoint
 from frazil.metrics import Counter
 from frazil.model import Rand, SteadyTime
 from frazil.settings import LogConfig
@@ -64,6 +71,7 @@ class _Staged(NamedTuple):
     digest: bytes | None
     producer_id: int | None
     producer_before: Producer | None
+    transaction_step: TransactionStep | None
 
 
 class Partition:
@@ -89,6 +97,7 @@ class Partition:
         self.recovered_rebuilt = tuple(recovered.rebuilt)
         self.dropped_count = recovered.dropped_count
         self.producers = recovered.producers
+        self.transactions = recovered.transactions
         self._time = time
         self._budget = budget
         self._start_offset = recovered.start_offset
@@ -171,6 +180,7 @@ class Partition:
                 append.digest,
                 header.producer_id if header.has_producer else None,
                 before,
+                step_of(header, base_offset, append.payload) if header.is_transactional else None,
             )
         )
         self._next_offset += header.last_offset_delta + 1
@@ -193,7 +203,7 @@ class Partition:
     def _stage_bytes(self, append: Append, base_offset: int) -> None:
         """Queue frame header and payload without copying the payload."""
         first = append.parts[0]
-        stamp = STAMP.pack(base_offset, first[8:12], LEADER_EPOCH)
+        stamp = STAMP.pack(base_offset, bytes(first[8:12]), LEADER_EPOCH)
         if len(first) < HEAD_BYTES:
             first = append.payload
         head = stamp + first[STAMP.size : HEAD_BYTES]
@@ -216,6 +226,7 @@ class Partition:
 
     def write(self) -> None:
         """Write the staged bytes. After an OSError call `abort`, or end the process."""
+        self.transactions.reserve(staged.transaction_step for staged in self._staged)
         self._active.append(self._buffers, self._staged_bytes)
 
     def abort(self) -> None:
@@ -241,12 +252,17 @@ class Partition:
             self._active.add_to_index(staged.base_offset, staged.position, staged.max_timestamp_ms)
             if staged.digest is not None:
                 self._active_digests.append((staged.digest, staged.base_offset))
-        self._watermarks.durable(self._durable_watermark, self._active.tail)
+        self.transactions.apply(staged.transaction_step for staged in self._staged)
+        self._watermarks.durable(self._durable_watermark, self._active.tail, self._stable_point)
         APPENDED.add(len(self._staged))
         APPENDED_BYTES.add(self._staged_bytes)
         self._budget.take(self._staged_bytes)
         self._clear_staged()
         self.view = self._current_view()
+
+    @property
+    def _stable_point(self) -> StablePoint:
+        return self.transactions.stable_point(self._start_offset, self._durable_watermark)
 
     def _clear_staged(self) -> None:
         self._staged = []
@@ -262,6 +278,10 @@ class Partition:
             return True
         age_ms = self._time.now_ms() - self._active_since_ms
         return age_ms >= self.files.config.segment_age_ms_max
+
+    def is_open_below(self, offset: int) -> bool:
+        """Return whether the open segment has records below this offset."""
+        return self._active.base_offset < min(offset, self._durable_watermark)
 
     def roll(self) -> None:
         """Seal the open segment and start the next. Changes nothing if the disk is full.
@@ -311,7 +331,8 @@ class Partition:
             logger.warning("disk full: recovery will scan the segment instead of its index")
 
     def checkpoint(self) -> None:
-        """Save producer state, start offset and durable watermark."""
+        """Save transactions, then producer state, start offset and durable watermark."""
+        self.transactions.save(self._durable_watermark)
         self.producers.expire(self._time.now_ms() - self.files.config.producer_expiry_ms)
         save_state(self.files, self._start_offset, self._durable_watermark, self.producers)
         self._saved_offset = self._durable_watermark
@@ -347,6 +368,7 @@ class Partition:
         with self.swap:
             self._sealed = self._sealed[len(gone) :]
             self.view = self._current_view()
+        self.transactions.forget_below(self._start_offset)
         freed = sum(self._remove(segment) for segment in gone)
         self.files.disk.sync_directory(self.files.folder)
         self._budget.take(-freed)
@@ -391,6 +413,12 @@ class Partition:
             self.files.disk.unlink(path)
             self._budget.take(-size_bytes)
 
+    def scrub(self) -> None:
+        """Free the blocks of removed segments that were kept for reuse."""
+        self.drop_spares()
+        self._active.cut_stale_tail()
+        self.files.disk.sync_directory(self.files.folder)
+
     def expire_digests(self) -> None:
         """Forget digests outside the window, and remove their files."""
         now_ms = self._time.now_ms()
@@ -429,6 +457,7 @@ class Partition:
     def release(self) -> None:
         """Close the files without writing, as a killed process would."""
         self._active.close()
+        self.transactions.close()
         self._watermarks.close()
 
     def _info(self, segment: LogSegment, sealed_ms: int, digest_count: int) -> SegmentInfo:
@@ -445,4 +474,10 @@ class Partition:
         active = self._active
         info = self._info(active, 0, len(self._active_digests))
         view = SegmentView(active.path, active.header, info, active.index)
-        return PartitionView(self._start_offset, self._durable_watermark, (*self._sealed, view))
+        return PartitionView(
+            self._start_offset,
+            self._durable_watermark,
+            (*self._sealed, view),
+            self._stable_point.last_stable_offset,
+            self.transactions.aborted,
+        )

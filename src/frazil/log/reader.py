@@ -1,4 +1,7 @@
-"""Reader: reads a partition in order. Only durable batches, each checked, no gap unnoticed."""
+"""Reader: reads a partition in order. Only durable batches, each checked, no gap unnoticed.
+
+A committed reader stops at the last stable offset and skips aborted batches.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from frazil.errors import Corrupt, OutOfRange
 from frazil.log.index import IndexEntry
 from frazil.log.readable import ReadablePartition
 from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, StoredBatch, walk_batches
+from frazil.log.transactions.aborted import AbortedTransactions
 from frazil.log.view import PartitionView, SegmentView
 
 READ_BYTES = 1024 * 1024
@@ -23,6 +27,8 @@ class AtTime:
     timestamp_ms: int
 
 
+Isolation = Literal["committed", "uncommitted"]
+
 Start = Literal["earliest", "latest"] | int | AtTime
 """Where a reader starts. There is no default: the right one depends on the caller."""
 
@@ -33,7 +39,7 @@ def start_offset(partition: ReadablePartition, start: Start) -> int:
     if start == "earliest":
         return view.start_offset
     if start == "latest":
-        return view.durable_watermark
+        return view.last_stable_offset
     if isinstance(start, AtTime):
         return offset_at_time(partition, start.timestamp_ms)
     assert isinstance(start, int)
@@ -48,9 +54,12 @@ def start_offset(partition: ReadablePartition, start: Start) -> int:
 class Reader:
     """A cursor over one partition. Owned by one thread; keeps at most one file open."""
 
-    def __init__(self, partition: ReadablePartition, offset: int) -> None:
+    def __init__(
+        self, partition: ReadablePartition, offset: int, *, isolation: Isolation = "committed"
+    ) -> None:
         self.partition = partition
         self.offset = offset
+        self._isolation = isolation
         self._file: File | None = None
         self._salt = b""
         self._entry = IndexEntry(0, 0)
@@ -62,21 +71,24 @@ class Reader:
     def read(self, bytes_max: int = READ_BYTES) -> list[StoredBatch]:
         """Return the next batches: at least one if there is one, up to `bytes_max`.
 
-        Empty if everything durable has been read. Raises `OutOfRange` if retention removed the
-        offset.
+        Empty if everything readable has been read; `offset` may have advanced over aborted batches
+        even so. Raises `OutOfRange` if retention removed the offset.
         """
         while True:
             segment = None
             try:
                 with self.partition.swap:  # the owner renames and removes no file meanwhile
                     view = self.partition.current_view()
-                    if self.offset >= view.durable_watermark:
+                    limit = self._limit(view)
+                    if self.offset >= limit:
                         return []
                     segment = _segment_of(view, self.offset)
                     if segment is None:
                         raise self._removed()
                     file = self._enter(segment)
-                batches = self._read_from(file, segment, bytes_max)
+                batches = self._read_from(file, segment, limit, bytes_max)
+                if self._isolation == "committed" and view.aborted:
+                    batches = [b for b in batches if not is_aborted(b, view.aborted)]
             except Corrupt:
                 if not self._is_replaced(segment):
                     raise
@@ -84,6 +96,10 @@ class Reader:
                 continue
             if batches:
                 return batches
+
+    def _limit(self, view: PartitionView) -> int:
+        is_committed = self._isolation == "committed"
+        return view.last_stable_offset if is_committed else view.durable_watermark
 
     def _is_replaced(self, segment: SegmentView | None) -> bool:
         """Return whether a segment that cannot be read was rewritten by compaction meanwhile.
@@ -118,13 +134,20 @@ class Reader:
         self._entry = segment.sparse.before_offset(self.offset) or first
         return self._file
 
-    def _read_from(self, file: File, segment: SegmentView, bytes_max: int) -> list[StoredBatch]:
-        """Return batches of one segment. Empty only if compaction left none up to its end."""
+    def _read_from(
+        self, file: File, segment: SegmentView, limit: int, bytes_max: int
+    ) -> list[StoredBatch]:
+        """Return batches of one segment below offset `limit`. Empty only if compaction left none
+        up to its end, or to the limit."""
         end = segment.info.size_bytes
         batches: list[StoredBatch] = []
         taken = 0
         position, offset = self._entry.position, self._entry.offset
+        is_limited = False
         for batch in walk_batches(file, segment.header, position, end, offset):
+            if batch.base_offset >= limit:  # the first batch of an open transaction begins there
+                is_limited = True
+                break
             position, offset = batch.end, batch.end_offset
             if batch.end_offset <= self.offset:
                 continue
@@ -136,6 +159,8 @@ class Reader:
             if offset != segment.info.end_offset and not segment.header.is_rewritten:
                 raise _damaged(segment, position, "the end of the file")
             offset = segment.info.end_offset
+        elif is_limited:
+            offset = limit  # compaction may have removed what was before it
         elif taken < bytes_max or not batches:
             raise _damaged(segment, position, "bytes that are no such batch")
         self._entry = IndexEntry(offset, position)
@@ -150,7 +175,7 @@ class Reader:
 
 
 def offset_at_time(partition: ReadablePartition, timestamp_ms: int) -> int:
-    """Return the offset of the first durable record with this timestamp or a later one."""
+    """Return the offset of the first committed record with this timestamp or a later one."""
     while True:
         try:
             return _look_up(partition, partition.view, timestamp_ms)
@@ -172,7 +197,17 @@ def _look_up(partition: ReadablePartition, view: PartitionView, timestamp_ms: in
                         return offset
         finally:
             reader.close()
-    return view.durable_watermark
+    return view.last_stable_offset
+
+
+def is_aborted(batch: StoredBatch, aborted: AbortedTransactions) -> bool:
+    """Return whether a batch was part of an aborted transaction. Markers are not."""
+    header = batch.header
+    return (
+        header.is_transactional
+        and not header.is_control
+        and aborted.covers(header.producer_id, batch.base_offset)
+    )
 
 
 def _first_at(batch: StoredBatch, timestamp_ms: int) -> int | None:

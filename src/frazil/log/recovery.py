@@ -5,7 +5,7 @@
    is missing or does not match.
 3. The open segment is scanned. Bytes that are not a frame are the torn tail of the last write if
    nothing from there on was acknowledged: they are cut. Otherwise they are damage.
-4. Producer state and digests are brought up to date from the log.
+4. Producer state, transactions and digests are brought up to date from the log.
 
 Acknowledged data is never cut: in doubt, recovery raises `Corrupt`.
 """
@@ -27,6 +27,7 @@ from frazil.log.checkpoint import (
     CheckpointState,
     PartitionFiles,
     load_index,
+    load_transactions,
 )
 from frazil.log.dedup.digests import Digest, DigestWindow, decode_digests
 from frazil.log.dedup.producers import Producers
@@ -46,6 +47,8 @@ from frazil.log.segment import (
     side_name,
     walk_batches,
 )
+from frazil.log.partition_transactions import PartitionTransactions
+from frazil.log.transactions.state import step_of
 from frazil.log.view import SegmentView, batches_of
 from frazil.log.watermarks import StoredWatermarks, WatermarkFile
 from frazil.metrics import Counter
@@ -70,6 +73,7 @@ class Recovered:
     active: LogSegment
     active_digests: list[Digest]
     producers: Producers
+    transactions: PartitionTransactions
     digests: DigestWindow
     watermarks: WatermarkFile
     digest_files: dict[str, int]
@@ -125,8 +129,10 @@ def _read_all(
     active, end_offset, cut_bytes = _open_active(
         files, bases[-1], now_ms, floor, replay, has_watermarks=stored.is_known
     )
+    replay.transactions.forget_below(start_offset)
+    transactions = PartitionTransactions(files, replay.transactions)
     # Readers will see it, so it counts as acknowledged from now on.
-    watermarks.durable(end_offset, active.tail)
+    watermarks.durable(end_offset, active.tail, transactions.stable_point(start_offset, end_offset))
     if not stored.is_known:
         watermarks.trim(start_offset, stored.dropped_count)
     rebuilt += replay.rebuilt
@@ -141,6 +147,7 @@ def _read_all(
         active=active,
         active_digests=replay.active_digests,
         producers=state.producers,
+        transactions=transactions,
         digests=replay.window,
         watermarks=watermarks,
         digest_files=replay.trimmed_files,
@@ -364,13 +371,14 @@ def _read_active(
 
 
 class _Replay:
-    """Brings producer state and digests up to date while segments are read."""
+    """Brings producer state, transactions and digests up to date while segments are read."""
 
     def __init__(self, files: PartitionFiles, state: CheckpointState, now_ms: int) -> None:
         self._files = files
         self._now_ms = now_ms
         self._producers = state.producers
         self._from_offset = state.end_offset
+        self.transactions, self._transactions_from = load_transactions(files, state.end_offset)
         self.window = DigestWindow(
             window_ms=files.config.digest_window_ms, count_max=files.config.digest_count_max
         )
@@ -381,6 +389,10 @@ class _Replay:
     def take(self, batch: StoredBatch, header: BatchHeader, *, is_active: bool) -> None:
         if batch.base_offset >= self._from_offset and header.has_producer:
             self._producers.remember(header, batch.base_offset, self._now_ms)
+        if batch.base_offset >= self._transactions_from:
+            step = step_of(header, batch.base_offset, batch.payload)
+            if step is not None:
+                self.transactions.apply(step)
         if is_active and batch.flags & FLAG_DIGEST:
             digest = digest_of(batch.records())
             if digest is not None:
@@ -418,9 +430,9 @@ class _Replay:
         return digests_in(self._files, view)
 
     def read_sealed(self, sealed: list[SegmentView]) -> None:
-        """Replay producers of sealed segments that the checkpoint does not cover."""
+        """Replay sealed segments that the checkpoints do not cover."""
         for view in sealed:
-            if view.info.end_offset > self._from_offset:
+            if view.info.end_offset > min(self._from_offset, self._transactions_from):
                 for batch in batches_of(self._files.disk, view):
                     self.take(batch, batch.header, is_active=False)
 

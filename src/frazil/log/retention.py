@@ -2,8 +2,10 @@
 
 A sealed segment is *released* when it is published to the lake (if the topic awaits that) and every
 subscriber's saved progress is past it. Released segments are removed by age, then by size, and all
-of them when the log or the disk is short of space. Others stay, unless `when_full` is
-`drop_oldest`: then they are dropped and counted, and subscribers skip them.
+of them when the log or the disk is short of space. Those with records of rows that were removed
+from the lake go at once, and no file is kept for reuse then: its blocks would still have the bytes.
+Others stay, unless `when_full` is `drop_oldest`: then they are dropped and counted, and subscribers
+skip them.
 """
 
 from __future__ import annotations
@@ -35,16 +37,23 @@ def released_offset(
     the latest record of a key exists only there."""
     if config.cleanup == "compact":
         return view.start_offset
-    limits = [view.durable_watermark, *read]
+    limits = [view.last_stable_offset, *read]
     if config.awaits_lake:
         limits.append(published)
     return min(limits)
 
 
 def expired_offset(
-    view: PartitionView, config: TopicConfig, released: int, now_ms: int, *, is_tight: bool
+    view: PartitionView,
+    config: TopicConfig,
+    released: int,
+    now_ms: int,
+    *,
+    is_tight: bool,
+    discarded: int = 0,
 ) -> int:
-    """Return the new start offset; the current one if nothing may be removed."""
+    """Return the new start offset; the current one if nothing may be removed. Segments that begin
+    below `discarded` are removed, whatever their age."""
     start = view.start_offset
     size_bytes = view.size_bytes
     for segment in view.segments[:-1]:
@@ -53,7 +62,8 @@ def expired_offset(
         is_old = now_ms - segment.info.sealed_ms >= config.retention_ms
         size_max = config.retention_bytes_max
         is_large = size_max is not None and size_bytes > size_max
-        if not (is_old or is_large or is_tight):
+        is_discarded = segment.info.base_offset < discarded
+        if not (is_old or is_large or is_tight or is_discarded):
             break
         start = segment.info.end_offset
         size_bytes -= segment.info.size_bytes
@@ -88,11 +98,21 @@ class Retention:
         self._topics = topics
         self._subscribers = subscribers
         self._published: dict[TopicPartition, int] = {}
+        self._discarded: dict[TopicPartition, int] = {}
+        self._unscrubbed: set[TopicPartition] = set()
+        """Partitions whose spare blocks may have bytes of removed records."""
 
     def publish(self, topic: str, partition: int, lake_watermark: int) -> None:
         """Record that the lake holds everything below `lake_watermark`."""
         key = TopicPartition(topic, partition)
         self._published[key] = max(self._published.get(key, 0), lake_watermark)
+
+    def discard(self, topic: str, partition: int, end: int) -> None:
+        """Remove what is below `end`, as soon as it is released: its rows were removed elsewhere.
+        Forgotten at the end of the process; the lake repeats it."""
+        key = TopicPartition(topic, partition)
+        self._discarded[key] = max(self._discarded.get(key, 0), end)
+        self._unscrubbed.add(key)
 
     def published(self, topic: str, partition: int) -> int:
         return self._published.get(TopicPartition(topic, partition), 0)
@@ -107,7 +127,8 @@ class Retention:
         expired = 0
         for topic in self._topics():
             for partition in topic.partitions:
-                self._roll_when_due(partition)
+                discarded = self._discarded.get(TopicPartition(topic.name, partition.index), 0)
+                self._roll_when_due(partition, discarded)
                 released = self._released(topic, partition)
                 start = expired_offset(
                     partition.view,
@@ -115,11 +136,13 @@ class Retention:
                     released,
                     self._time.now_ms(),
                     is_tight=self._budget.should_release,
+                    discarded=discarded,
                 )
                 expired += partition.trim(start)
                 partition.expire_digests()
                 if self._budget.should_release:
                     partition.drop_spares()
+                self._scrub_when_due(partition, discarded)
         EXPIRED.add(expired)
         dropped = 0
         while self._config.when_full == "drop_oldest" and self._budget.is_tight:
@@ -129,10 +152,17 @@ class Retention:
             dropped += lost
         return expired, dropped
 
-    def _roll_when_due(self, partition: Partition) -> None:
+    def _scrub_when_due(self, partition: Partition, discarded: int) -> None:
+        """Once the log begins at or above what was discarded, free the blocks that had it."""
+        key = TopicPartition(partition.topic, partition.index)
+        if key in self._unscrubbed and partition.view.start_offset >= discarded:
+            partition.scrub()
+            self._unscrubbed.discard(key)
+
+    def _roll_when_due(self, partition: Partition, discarded: int) -> None:
         """Roll the segment if due. A full disk postpones it and must not stop the removal."""
         try:
-            if partition.needs_roll:
+            if partition.needs_roll or partition.is_open_below(discarded):
                 partition.roll()
         except OSError as error:
             if not is_full(error):

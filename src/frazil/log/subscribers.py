@@ -174,7 +174,7 @@ class Subscriber:
     def lag(self) -> int:
         """Return the unfinished offsets of all partitions."""
         return sum(
-            f.partition.view.durable_watermark - f.progress.watermark for f in self._followers
+            f.partition.view.last_stable_offset - f.progress.watermark for f in self._followers
         )
 
     def finish(self, partition: int, begin: int, end: int) -> None:

@@ -12,6 +12,7 @@ from frazil.disk import Disk
 from frazil.errors import Corrupt
 from frazil.log.index import SegmentInfo, SparseIndex
 from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, SegmentHeader, StoredBatch, walk_batches
+from frazil.log.transactions.aborted import AbortedTransactions
 
 
 class SegmentView(NamedTuple):
@@ -28,12 +29,15 @@ class PartitionView(NamedTuple):
 
     `segments` is never empty and the last one is open, except for a `PartitionObserver`: it sees no
     segments while nothing is durable. Offsets from `start_offset` up to `durable_watermark` can be
-    read.
+    read; those below `last_stable_offset` belong to no open transaction.
     """
 
     start_offset: int
     durable_watermark: int
     segments: tuple[SegmentView, ...]
+    last_stable_offset: int
+    aborted: AbortedTransactions
+    """May already have more than this view shows."""
 
     @property
     def size_bytes(self) -> int:

@@ -6,8 +6,9 @@ A small file of four slots that are overwritten in place, so that it never needs
   a segment is unlinked: a segment missing without that is damage. One of the two is valid at any
   time; if neither is, the file is damaged.
 - two *durable* slots, written alternately after every group commit and not synced, hold the
-  durable watermark and the end of the open segment, so that another process can follow without
-  reading the segment. After kill -9 they are exact; after a power cut they may be old, never ahead.
+  durable watermark, the end of the open segment and the last stable offset, so that another
+  process can follow without reading the segment. After kill -9 they are exact; after a power cut
+  they may be old, never ahead.
 
 The byte layout is in `docs/formats/marks.md`.
 """
@@ -15,6 +16,7 @@ The byte layout is in `docs/formats/marks.md`.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -31,6 +33,9 @@ CHECK = struct.Struct("<I")
 TAIL = struct.Struct("<QQq")
 """Base offset, size and latest timestamp of the open segment; follows the check of a slot."""
 TAIL_AT = SLOT.size + CHECK.size
+STABLE = struct.Struct("<QQ")
+"""Last stable offset, number of aborted transactions; follows the check of the tail."""
+STABLE_AT = TAIL_AT + TAIL.size + CHECK.size
 TRIM, DURABLE = b"TRIM", b"DURA"
 FILE_BYTES = 4 * SLOT_BYTES
 
@@ -43,6 +48,14 @@ class SegmentTail(NamedTuple):
     max_timestamp_ms: int
 
 
+class StablePoint(NamedTuple):
+    """How far transactions are decided."""
+
+    last_stable_offset: int
+    aborted_count: int
+    """Aborted transactions so far, with those that the log no longer has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWatermarks:
     """Contents of a watermark file; zeros and not `is_known` if it is new or damaged."""
@@ -53,6 +66,12 @@ class StoredWatermarks:
     durable_watermark: int
     tail: SegmentTail | None = None
     """The segment that ends at the durable watermark; None if an earlier release wrote the file."""
+    stable: StablePoint | None = None
+    """None if an earlier release wrote the file, which had no transactions."""
+
+    @property
+    def stable_point(self) -> StablePoint:
+        return self.stable or StablePoint(self.durable_watermark, 0)
 
 
 class WatermarkFile:
@@ -87,19 +106,24 @@ class WatermarkFile:
         self._write(TRIM, self._trim_turn, 0, start_offset, dropped_count)
         self._file.sync()
 
-    def durable(self, watermark: int, tail: SegmentTail | None = None) -> None:
-        """Store the durable watermark, and the end of the open segment. A hint: not synced."""
+    def durable(
+        self, watermark: int, tail: SegmentTail | None = None, stable: StablePoint | None = None
+    ) -> None:
+        """Store the durable watermark, the end of the open segment, and how far transactions are
+        decided. A hint: not synced."""
         self._durable_turn += 1
-        packed = b"" if tail is None else TAIL.pack(*tail)
-        self._write(DURABLE, self._durable_turn, 2, watermark, 0, tail=packed)
+        more = [] if tail is None else [TAIL.pack(*tail)]
+        if tail is not None and stable is not None:
+            more.append(STABLE.pack(*stable))
+        self._write(DURABLE, self._durable_turn, 2, watermark, 0, more=more)
 
     def _write(
-        self, kind: bytes, turn: int, first_slot: int, *values: int, tail: bytes = b""
+        self, kind: bytes, turn: int, first_slot: int, *values: int, more: Sequence[bytes] = ()
     ) -> None:
         slot = SLOT.pack(kind, turn, *values)
         body = slot + CHECK.pack(crc32c(slot))
-        if tail:
-            body += tail + CHECK.pack(_tail_check(slot, tail))
+        for part in more:
+            body += part + CHECK.pack(_part_check(slot, part))
         self._file.write_at((first_slot + turn % 2) * SLOT_BYTES, body)
 
     def close(self) -> None:
@@ -137,28 +161,30 @@ def read_watermarks(disk: Disk, folder: str) -> StoredWatermarks:
 def _decode(data: bytes) -> StoredWatermarks:
     _, trim = _newest(data, TRIM, 0)
     turn, durable = _newest(data, DURABLE, 2)
+    tail = _part(data, turn, TAIL_AT, TAIL.size) if durable else None
+    stable = _part(data, turn, STABLE_AT, STABLE.size) if durable else None
     return StoredWatermarks(
         is_known=trim is not None,
         start_offset=trim[0] if trim else 0,
         dropped_count=trim[1] if trim else 0,
         durable_watermark=durable[0] if durable else 0,
-        tail=_tail(data, turn) if durable else None,
+        tail=SegmentTail(*TAIL.unpack(tail)) if tail else None,
+        stable=StablePoint(*STABLE.unpack(stable)) if stable else None,
     )
 
 
-def _tail(data: bytes, turn: int) -> SegmentTail | None:
+def _part(data: bytes, turn: int, position: int, size: int) -> bytes | None:
+    """Return the bytes at `position` of a durable slot, if they were written with it."""
     at = (2 + turn % 2) * SLOT_BYTES
-    tail = data[at + TAIL_AT : at + TAIL_AT + TAIL.size]
-    (check,) = CHECK.unpack_from(data, at + TAIL_AT + TAIL.size)
-    if check != _tail_check(data[at : at + SLOT.size], tail):
-        return None
-    return SegmentTail(*TAIL.unpack(tail))
+    part = data[at + position : at + position + size]
+    (check,) = CHECK.unpack_from(data, at + position + size)
+    return part if check == _part_check(data[at : at + SLOT.size], part) else None
 
 
-def _tail_check(slot: bytes, tail: bytes) -> int:
-    """Return a checksum that ties a tail to its slot. The slot's own checksum is left out: a CRC
+def _part_check(slot: bytes, part: bytes) -> int:
+    """Return a checksum that ties a part to its slot. The slot's own checksum is left out: a CRC
     over bytes and their CRC is the same for all bytes."""
-    check: int = crc32c(slot + tail)
+    check: int = crc32c(slot + part)
     return check
 
 

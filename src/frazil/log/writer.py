@@ -331,7 +331,7 @@ class Writer:
         timeout."""
 
         def is_any_readable() -> bool:
-            return any(p.view.durable_watermark > offset for p, offset in offsets)
+            return any(p.view.last_stable_offset > offset for p, offset in offsets)
 
         with self._published:
             return self._published.wait_for(is_any_readable, timeout_s)

@@ -20,6 +20,7 @@ from frazil.query import (
     PatternsAnswer,
     SeriesAnswer,
 )
+from frazil.removal import RemovalReport
 from frazil.serve.api import (
     dashboards,
     demo,
@@ -27,6 +28,7 @@ from frazil.serve.api import (
     lake_tables,
     logs,
     metrics,
+    retention,
     search,
     services,
     status,
@@ -167,6 +169,11 @@ _DASHBOARDS = (
 _LAKE = (
     _post("/api/v1/flush", lake_jobs.Flushed, lake_jobs.flush),
     _post("/api/v1/maintain", lake_jobs.Tidied, lake_jobs.maintain),
+    _get("/api/v1/retention", retention.RetentionAnswer, retention.rules),
+    _post("/api/v1/retention", RemovalReport, retention.apply),
+    _post("/api/v1/retention/preview", retention.Previews, retention.preview),
+    _post("/api/v1/erase", RemovalReport, retention.erase),
+    _post("/api/v1/erase/preview", retention.Previews, retention.preview_erasure),
     _get("/api/v1/snapshots", lake_jobs.Snapshots, lake_jobs.snapshots),
     _get("/api/v1/lake", lake_tables.LakeAnswer, lake_tables.tables),
     _get("/api/v1/lake/tables/{name}", lake_tables.LakeTableAnswer, lake_tables.one, **_MISSING),

@@ -1,14 +1,15 @@
 """settings: the settings of every room, as structs. Light, so that any process can load them.
 
-    log.py     LogConfig, TopicConfig
-    ingest.py  IngestConfig
-    limits.py  LimitsConfig: limits on the records of a request
-    redact.py  RedactRule: what to remove from requests
-    hot.py     HotConfig
-    lake.py    LakeConfig
-    kafka.py   KafkaConfig: the Kafka source of the lake
-    query.py   QueryConfig
-    serve.py   ServeConfig
+    log.py        LogConfig, TopicConfig
+    ingest.py     IngestConfig
+    limits.py     LimitsConfig: limits on the records of a request
+    redact.py     RedactRule: what to remove from requests
+    hot.py        HotConfig
+    lake.py       LakeConfig
+    kafka.py      KafkaConfig: the Kafka source of the lake
+    query.py      QueryConfig
+    serve.py      ServeConfig
+    retention.py  RetentionRule: how long rows are kept
 
 `frazil.config` loads them from flags, environment and file. A process of a node imports only the
 rooms it runs, but checks the settings of all.
@@ -22,6 +23,7 @@ from frazil.settings.limits import LimitsConfig
 from frazil.settings.log import LogConfig, TopicConfig
 from frazil.settings.query import QueryConfig
 from frazil.settings.redact import RedactRule
+from frazil.settings.retention import RetentionRule, retention_rules
 from frazil.settings.serve import ServeConfig
 
 __all__ = [
@@ -33,7 +35,9 @@ __all__ = [
     "LogConfig",
     "QueryConfig",
     "RedactRule",
+    "RetentionRule",
     "ServeConfig",
     "TopicConfig",
     "is_loopback",
+    "retention_rules",
 ]

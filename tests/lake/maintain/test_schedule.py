@@ -23,6 +23,9 @@ class Recorded:
         is_more = self.calls.count("compact") % 3 != 0
         return Maintained(table=table, files_joined=2 if is_more else 0)
 
+    def retain(self, table: str) -> Maintained:
+        return self._note("retain", table)
+
     def join_manifests(self, table: str) -> Maintained:
         return self._note("manifests", table)
 
@@ -52,7 +55,7 @@ def test_files_are_not_compacted_while_the_disk_is_short() -> None:
     clock.advance(TEN_MINUTES_MS)
     for _ in range(4):
         schedule.step()
-    assert made.calls == ["manifests", "expire"]
+    assert made.calls == ["retain", "manifests", "expire"]
     is_short = False
     clock.advance(TEN_MINUTES_MS)
     steps(schedule)
@@ -65,15 +68,28 @@ def test_each_kind_of_maintenance_runs_at_its_interval() -> None:
     schedule = Schedule(made, TEN_MINUTES_MS, clock)
     assert steps(schedule) == 0
     clock.advance(TEN_MINUTES_MS)
-    assert steps(schedule) == 5
-    assert made.calls == ["compact", "compact", "compact", "manifests", "expire"]
+    assert steps(schedule) == 6
+    assert made.calls == ["retain", "compact", "compact", "compact", "manifests", "expire"]
     made.calls.clear()
     for _ in range(6 * 24):
         clock.advance(TEN_MINUTES_MS)
         steps(schedule)
     assert made.calls.count("manifests") == 6 * 24
     assert made.calls.count("expire") == 24
+    assert made.calls.count("retain") == 24
     assert made.calls.count("orphans") == 1
+
+
+def test_without_spark_only_expired_rows_are_removed() -> None:
+    """An idle node does not start Spark to compact, but its rows go when they are old."""
+    clock, made = SimClock(), Recorded()
+    schedule = Schedule(made, TEN_MINUTES_MS, clock)
+    clock.advance(TEN_MINUTES_MS)
+    while schedule.step(has_spark=False) is not None:
+        continue
+    assert made.calls == ["retain"]
+    steps(schedule)
+    assert "compact" in made.calls
 
 
 def test_a_failed_step_is_due_again_later() -> None:

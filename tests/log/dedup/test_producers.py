@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.errors import Fenced, FrazilError, SequenceGap, SequenceOld, Unknown
-from frazil.log import Append, AppendResult, Log, Record, append_of_batch, encode_batch
+from frazil.errors import Fenced, FrazilError, SequenceGap, SequenceOld
+from frazil.log import Append, AppendResult, Log, Record, encode_batch
+from frazil.log.checkpoint import CheckpointState
 from frazil.log.dedup import producers as producers_module
 from frazil.log.dedup.producers import (
     REMEMBERED,
@@ -20,7 +21,9 @@ from frazil.log.dedup.producers import (
     Producers,
     next_sequence,
 )
-from frazil.log.format.batch import BatchHeader
+from frazil.log.format.batch import CONTROL, NO_SEQUENCE, BatchHeader, parse_header
+from frazil.log.produce import append_of_batch
+from frazil.model import OffsetRange
 from frazil.settings import TopicConfig
 from tests.log.build import SMALL, STATE, TOPIC, add, batches, open_log
 from tests.sim.clock import SimClock
@@ -48,6 +51,15 @@ def header(
     sequence: int, count: int = 1, *, producer: int = PRODUCER, epoch: int = 0
 ) -> BatchHeader:
     return produced(sequence, count, producer=producer, epoch=epoch).header
+
+
+def marker(epoch: int, *, producer: int = PRODUCER) -> Append:
+    """A control batch that commits a transaction."""
+    record = Record(offset=0, timestamp_ms=1, key=b"\0\0\0\1", value=b"\0\0\0\0\0\0")
+    payload = encode_batch(
+        [record], control=True, transactional=True, producer_id=producer, producer_epoch=epoch
+    )
+    return Append(parts=(payload,), header=parse_header(payload))
 
 
 def send(log: Log, *appends: Append) -> list[AppendResult | FrazilError]:
@@ -97,10 +109,17 @@ def test_a_batch_of_another_length_is_no_duplicate() -> None:
             producers.find_duplicate(header(sequence, count))
 
 
-def test_a_new_producer_starts_at_sequence_zero() -> None:
-    with pytest.raises(Unknown, match="starts at 0"):
-        Producers().find_duplicate(header(1))
-    assert Producers().find_duplicate(header(0, 3)) is None
+@pytest.mark.parametrize("sequence", [0, 1, SEQUENCE_MAX])
+def test_an_unknown_producer_starts_at_any_sequence(sequence: int) -> None:
+    """Its state may have expired."""
+    producers = Producers()
+    assert producers.find_duplicate(header(sequence, 3)) is None
+    producers.remember(header(sequence, 3), 0, now_ms=1)
+    assert producers.find_duplicate(header(sequence, 3)) == PastBatch(
+        sequence, (sequence + 2) & SEQUENCE_MAX, 0, 3
+    )
+    with pytest.raises(SequenceGap):
+        producers.find_duplicate(header((sequence + 4) & SEQUENCE_MAX))
 
 
 def test_a_new_epoch_starts_at_zero_and_fences_the_old() -> None:
@@ -158,8 +177,7 @@ def test_beyond_the_limit_the_producer_unseen_for_longest_is_forgotten(
     producers.remember(header(1, producer=1), 4, now_ms=2)
     producers.remember(header(0, producer=4), 5, now_ms=2)
     assert len(producers) == 3
-    with pytest.raises(Unknown):
-        producers.find_duplicate(header(1, producer=2))
+    assert producers.find_duplicate(header(0, producer=2)) is None
     assert producers.find_duplicate(header(1, producer=1)) is not None
     assert producers.find_duplicate(header(0, producer=3)) is not None
 
@@ -170,9 +188,147 @@ def test_a_producer_is_forgotten_after_its_time_and_not_before() -> None:
     producers.remember(header(0, producer=2), 1, now_ms=200)
     assert producers.expire(100) == 0
     assert producers.expire(200) == 1
-    with pytest.raises(Unknown):
-        producers.find_duplicate(header(1, producer=1))
-    assert producers.find_duplicate(header(1, producer=2)) is None
+    assert producers.find_duplicate(header(0, producer=1)) is None
+    assert producers.find_duplicate(header(0, producer=2)) is not None
+
+
+def test_a_marker_sets_the_epoch_and_keeps_the_batches_of_its_own() -> None:
+    producers = remembering((0, 2), (2, 2))
+    producers.remember(marker(0).header, 4, now_ms=1)
+    assert producers.find_duplicate(header(2, 2)) == PastBatch(2, 3, 2, 4)
+    assert producers.find_duplicate(header(4)) is None
+    producers.remember(marker(1).header, 5, now_ms=1)
+    assert producers.remembered_offsets() == {5}
+    for sequence in (1, 4, SEQUENCE_MAX):
+        with pytest.raises(SequenceGap):
+            producers.find_duplicate(header(sequence, epoch=1))
+    for late in (header(2, 2), marker(0).header):
+        with pytest.raises(Fenced):
+            producers.find_duplicate(late)
+    assert producers.find_duplicate(header(0, epoch=1)) is None
+    assert producers.forget([OffsetRange(5, 6)]) == 1 and not len(producers)
+
+
+def test_a_batch_without_sequence_is_checked_by_its_epoch() -> None:
+    """As the group coordinator writes offsets in a transaction."""
+    producers = remembering((0, 2))
+    commit = header(0, epoch=1)._replace(base_sequence=NO_SEQUENCE)
+    for offset in (2, 3):
+        assert producers.find_duplicate(commit) is None
+        producers.remember(commit, offset, now_ms=1)
+    with pytest.raises(Fenced):
+        producers.find_duplicate(commit._replace(producer_epoch=0))
+
+
+def test_no_batch_overtakes_the_first_ones_when_they_are_undone() -> None:
+    """Batches in flight behind them wait for their repetition."""
+    producers = Producers()
+    undone = [producers.remember(header(5 + i), i, now_ms=1) for i in range(2)]
+    for before in reversed(undone):
+        producers.restore(PRODUCER, before)
+    for sequence in (6, 7):
+        with pytest.raises(SequenceGap):
+            producers.find_duplicate(header(sequence))
+    assert producers.find_duplicate(header(7, epoch=1)) is None
+    assert producers.find_duplicate(header(5)) is None
+    producers.remember(header(5), 0, now_ms=1)
+    assert producers.find_duplicate(header(6)) is None
+    assert producers.expire(2) == 1
+    producers.restore(PRODUCER, producers.remember(header(0), 0, now_ms=1))
+    assert producers.expire(2) == 0
+    assert producers.find_duplicate(header(9)) is None
+
+
+class KafkaState:
+    """What `ProducerStateManager` and `ProducerAppendInfo` of Apache Kafka 4.2 decide, in their
+    order."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[int, int] = {}
+        self._batches: dict[int, list[tuple[int, int, int]]] = {}
+
+    def append(self, batch: BatchHeader, offset: int) -> tuple[str, int]:
+        """Return the answer to a client: a duplicate's offset, an error code, or the offset."""
+        key, epoch = batch.producer_id, batch.producer_epoch
+        current = self._epochs.get(key, -1)
+        batches = self._batches.get(key, [])
+        if not batch.is_control and epoch == current:
+            for first, last, stored in batches:
+                if (batch.base_sequence, batch.last_sequence) == (first, last):
+                    return "duplicate", stored
+        if epoch < current:
+            return "error", 47
+        if not batch.is_control:
+            if epoch != current:
+                if batch.base_sequence != 0 and current != -1:
+                    return "error", 45
+            else:
+                last = batches[-1][1] if batches else -1
+                follows = batch.base_sequence == last + 1
+                if not (follows or (batch.base_sequence == 0 and last == 2**31 - 1)):
+                    return "error", 45
+        if epoch != current:
+            batches = []
+        if not batch.is_control:
+            batches = [*batches, (batch.base_sequence, batch.last_sequence, offset)][-5:]
+        self._epochs[key], self._batches[key] = epoch, batches
+        return "appended", offset
+
+    def next_sequence(self, producer: int) -> int:
+        batches = self._batches.get(producer)
+        return (batches[-1][1] + 1) % 2**31 if batches else 0
+
+
+KAFKA_STEPS = st.tuples(
+    st.integers(1, 2),
+    st.sampled_from([0, 0, 0, 0, 1, -1]),
+    st.sampled_from(["next", "next", "next", "zero", "repeat", "repeat", "near", "end", "marker"]),
+    st.integers(-8, 8),
+    st.integers(1, 3),
+    st.booleans(),
+)
+"""(producer, change of its epoch, kind, how far off, records, whether the state is reloaded)"""
+
+
+@settings(max_examples=150)
+@given(st.lists(KAFKA_STEPS, max_size=50))
+def test_producers_are_accepted_as_kafka_accepts_them(
+    steps: list[tuple[int, int, str, int, int, bool]],
+) -> None:
+    kafka, producers, sent = KafkaState(), Producers(), [header(0)]
+    epochs = {1: 3, 2: 3}
+    for offset, (producer, rise, kind, off, count, is_reloaded) in enumerate(steps):
+        epoch = max(0, epochs[producer] + rise)
+        sequence = kafka.next_sequence(producer)
+        match kind:
+            case "zero":
+                sequence = 0
+            case "near":
+                sequence = (sequence + off) % 2**31
+            case "end":
+                sequence = SEQUENCE_MAX - abs(off)
+        batch = header(sequence, count, producer=producer, epoch=epoch)
+        if kind == "marker":
+            batch = batch._replace(attributes=CONTROL, base_sequence=NO_SEQUENCE)
+        elif kind == "repeat":
+            batch = sent[off % len(sent)]
+        expected = kafka.append(batch, offset)
+        try:
+            found = producers.find_duplicate(batch)
+        except Fenced:
+            assert expected == ("error", 47)
+        except (SequenceGap, SequenceOld):
+            assert expected == ("error", 45)
+        else:
+            if found is None:
+                assert expected == ("appended", offset)
+                producers.remember(batch, offset, now_ms=1)
+                epochs[producer] = max(epochs[producer], epoch)
+                sent.append(batch)
+            else:
+                assert expected == ("duplicate", found.base_offset)
+        if is_reloaded:
+            producers = Producers.decode(producers.encode(), now_ms=2)
 
 
 STEPS = st.tuples(st.integers(1, 4), st.integers(0, 2), st.integers(1, 3))
@@ -187,10 +343,11 @@ def test_producer_state_round_trips(steps: list[tuple[int, int, int]], now: int)
         before = producers._known.get(producer)
         epoch = rise + (before.epoch if before else 0)
         is_same = before is not None and epoch == before.epoch
-        sequence = next_sequence(before.past[-1].last_sequence) if before and is_same else 0
-        producers.remember(
-            header(sequence, count, producer=producer, epoch=epoch), offset, now_ms=7
-        )
+        sequence = before.next_sequence if before and is_same else 0
+        batch = header(sequence, count, producer=producer, epoch=epoch)
+        if rise == 2:
+            batch = marker(epoch, producer=producer).header
+        producers.remember(batch, offset, now_ms=7)
         offset += count
     decoded = Producers.decode(producers.encode(), now)
     expected = {key: value._replace(seen_ms=now) for key, value in producers._known.items()}
@@ -328,6 +485,40 @@ def test_an_old_epoch_stays_fenced(fate: Fate) -> None:
     assert isinstance(appended, AppendResult) and not appended.is_duplicate
 
 
+@pytest.mark.parametrize("fate", FATES, ids=lambda fate: fate.__name__)
+def test_the_epoch_of_a_marker_stays(fate: Fate) -> None:
+    """Even if the producer has no batch in it, and the marker is trimmed."""
+    disk = SimDisk()
+    log = open_log(disk, SMALL, topic=EXPIRE_AT_ONCE)
+    send(log, produced(0), produced(1), marker(3), marker(8, producer=2))
+    disk, log = fate(disk, log)
+    assert isinstance(send(log, produced(2))[0], Fenced)
+    assert isinstance(send(log, produced(0, epoch=7, producer=2))[0], Fenced)
+    assert isinstance(send(log, produced(2, epoch=3))[0], SequenceGap)
+    appended = send(log, produced(0, epoch=3))[0]
+    assert isinstance(appended, AppendResult) and not appended.is_duplicate
+
+
+VERSION_1 = bytes.fromhex(
+    "46525a4350415254 0100000037000000 1204000000000000 d107000000000000"
+    "010000004d000000 000000000200010a 0000000b00000010 0400000000000012"
+    "04000000000000dc c63448"
+)
+"""A checkpoint of producer 77 in epoch 2 with sequences 10 to 11 at offsets 1040 to 1042."""
+
+
+def test_a_checkpoint_of_version_1_is_read() -> None:
+    disk = SimDisk()
+    log = open_log(disk, SMALL)
+    files = log.partition(TOPIC, 0).files
+    log.close()
+    disk.unlink(STATE)
+    disk.open(STATE, "create").append([VERSION_1])
+    state = CheckpointState.load(files, now_ms=1)
+    assert (state.start_offset, state.end_offset, state.is_known) == (1042, 2001, True)
+    assert state.producers._known == {77: Producer(2, 1, (PastBatch(10, 11, 1040, 1042),))}
+
+
 def test_duplicates_in_one_group_are_stored_once() -> None:
     log = open_log(SimDisk(), SMALL)
     sent = [produced(i) for i in range(5)]
@@ -378,7 +569,8 @@ def test_producers_do_not_expire_by_a_clock_jump() -> None:
     assert send(log, produced(0)) == [(0, 1, True)]
     clock.advance(60_001)
     rolled(disk, log)
-    assert isinstance(send(log, produced(1))[0], Unknown)
+    end = log.partition(TOPIC, 0).durable_watermark
+    assert send(log, produced(0)) == [(end, end + 1, False)]
 
 
 def keyed_log(disk: SimDisk) -> Log:

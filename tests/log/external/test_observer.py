@@ -17,6 +17,7 @@ from frazil.disk import Disk, RealDisk
 from frazil.errors import Conflict, Corrupt
 from frazil.log import Log, PartitionObserver, PartitionView, Record, partition_count, plan_ranges
 from frazil.log import read_range as read
+from frazil.log.transactions.aborted import AbortedTransactions
 from frazil.model import SystemClock
 from frazil.settings import TopicConfig
 from tests.log.build import (
@@ -56,10 +57,14 @@ def seen(disk: Disk, view: PartitionView) -> list[Record]:
 def test_a_missing_topic_has_no_partitions() -> None:
     disk = SimDisk()
     assert partition_count(disk, TOPIC) == 0
-    assert PartitionObserver(disk, TOPIC, 0).observe() == PartitionView(0, 0, ())
+    assert PartitionObserver(disk, TOPIC, 0).observe() == PartitionView(
+        0, 0, (), 0, AbortedTransactions()
+    )
     open_log(disk, topic=TopicConfig(partitions=3))
     assert partition_count(disk, TOPIC) == 3
-    assert PartitionObserver(disk, TOPIC, 2).observe() == PartitionView(0, 0, ())
+    assert PartitionObserver(disk, TOPIC, 2).observe() == PartitionView(
+        0, 0, (), 0, AbortedTransactions()
+    )
 
 
 @given(st.lists(st.sampled_from(["one", "group", "trim", "roll", "kill", "look"]), max_size=40))
@@ -136,6 +141,18 @@ def test_unsynced_batches_are_not_visible() -> None:
     assert PartitionObserver(disk, TOPIC, 0).observe().durable_watermark == 2
     partition.publish()
     assert PartitionObserver(disk, TOPIC, 0).observe().durable_watermark == 3
+
+
+def test_a_segment_compacted_before_the_next_append_is_followed() -> None:
+    """The watermark file still tells the size that it had as the open segment."""
+    disk, clock = SimDisk(), SimClock()
+    log = open_log(disk, clock=clock, topic=KEYED)
+    store(log, (b"k", b"old"))
+    store(log, (b"k", b"new"))
+    seal(log)
+    assert run_round(log, clock).removed_count == 1
+    view = PartitionObserver(disk, TOPIC, 0).follow()
+    assert [record.value for record in seen(disk, view)] == [b"new"]
 
 
 def test_compacted_segments_are_observed() -> None:

@@ -28,12 +28,12 @@ from frazil.log.format.batch import (
     encode_batch,
     parse_header,
     read_records,
-    validate_produced,
     with_base_offset,
     with_max_timestamp,
 )
 from frazil.log.format.compression import Compression, compress
 from frazil.log.format.record import Record
+from frazil.log.produce import validate_produced
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats" / "record-batch.md"
 INT32_MAX = 2**31 - 1
@@ -115,7 +115,7 @@ def test_our_batches_pass_the_check_for_clients(
     records: list[Record], compression: Compression
 ) -> None:
     data = encode_batch(records, compression=compression)
-    assert validate_produced(data) == (check_batch(data), data)
+    assert validate_produced(data)[:2] == (check_batch(data), data)
 
 
 @given(
@@ -454,7 +454,7 @@ def test_a_producer_needs_epoch_and_sequence() -> None:
     for field in (PRODUCER_EPOCH, BASE_SEQUENCE):
         with pytest.raises(Malformed):
             validate_produced(altered(data, field, -1))
-    header, _ = validate_produced(altered(data, PRODUCER_ID, NO_PRODUCER))
+    header = validate_produced(altered(data, PRODUCER_ID, NO_PRODUCER)).header
     assert not header.has_producer
 
 
@@ -464,7 +464,7 @@ def test_a_wrong_max_timestamp_is_corrected(compression: Compression, stated_ms:
     """Retention relies on it, and some clients send none."""
     records = [record(0, timestamp_ms=NOW_MS), record(1, timestamp_ms=NOW_MS - 5)]
     data = encode_batch(records, compression=compression)
-    header, kept = validate_produced(altered(data, MAX_TIMESTAMP, stated_ms))
+    header, kept, _ = validate_produced(altered(data, MAX_TIMESTAMP, stated_ms))
     assert kept == data
     assert header == check_batch(data)
 

@@ -6,13 +6,19 @@ import contextlib
 import gzip
 import struct
 import tracemalloc
+from collections.abc import Callable
+from functools import partial
 
 import cramjam
+import lz4.frame  # type: ignore[import-untyped]
 import pytest
+import snappy  # type: ignore[import-untyped]
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import Malformed, TooLarge
+from frazil.log.format import compression as compression_module
 from frazil.log.format.compression import (
     DECOMPRESSED_BYTES_MAX,
     LZ4_INDEPENDENT_BLOCKS,
@@ -146,10 +152,91 @@ def test_snappy_frames_with_a_wrong_length_are_malformed(tail: bytes) -> None:
         decompress(Compression.SNAPPY, compress(Compression.SNAPPY, b"good") + tail)
 
 
+def streamed_zstd(data: bytes, *, write_checksum: bool = False) -> bytes:
+    """In pieces, as clients write it: the content size is not known in advance."""
+    stream = zstandard.ZstdCompressor(write_checksum=write_checksum).compressobj()
+    pieces = [stream.compress(data[at : at + 5000]) for at in range(0, len(data), 5000)]
+    return b"".join((*pieces, stream.flush()))
+
+
+FRAMES: dict[str, tuple[Compression, Callable[[bytes], bytes]]] = {
+    "gzip": (Compression.GZIP, gzip.compress),
+    "snappy": (Compression.SNAPPY, snappy.compress),
+    "lz4": (Compression.LZ4, partial(lz4.frame.compress, block_linked=False)),
+    "lz4 without size": (
+        Compression.LZ4,
+        partial(lz4.frame.compress, block_linked=False, store_size=False),
+    ),
+    "lz4 with checksums": (
+        Compression.LZ4,
+        partial(
+            lz4.frame.compress,
+            block_linked=False,
+            store_size=False,
+            block_checksum=True,
+            content_checksum=True,
+        ),
+    ),
+    "zstd": (Compression.ZSTD, zstandard.ZstdCompressor().compress),
+    "zstd without size": (
+        Compression.ZSTD,
+        zstandard.ZstdCompressor(write_content_size=False).compress,
+    ),
+    "zstd in pieces": (Compression.ZSTD, streamed_zstd),
+    "zstd with checksum": (Compression.ZSTD, partial(streamed_zstd, write_checksum=True)),
+}
+"""Frames of other libraries, with and without the size of their content."""
+
+
+@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("gap_bytes", [0, 100])
+def test_frames_are_read_in_one_go(
+    name: str, gap_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Into a buffer that is not much too large, also if the data compresses well."""
+    compression, pack = FRAMES[name]
+    rooms: list[int] = []
+
+    def room_of(size: int) -> bytearray:
+        rooms.append(size)
+        return bytearray(size)
+
+    monkeypatch.setattr(compression_module, "bytearray", room_of, raising=False)
+    for length in (1, 200, 300, 65_792, 400_000):
+        data = stuff(length).replace(b",", bytes(gap_bytes))[:length]
+        rooms.clear()
+        assert decompress(compression, pack(data)) == data
+        assert len(rooms) == (0 if compression is Compression.GZIP else 1)
+        assert all(len(data) <= room <= len(data) + 128 * 1024 for room in rooms)
+
+
+def test_a_frame_that_claims_gigabytes_gets_a_small_buffer() -> None:
+    huge = (2**40).to_bytes(8, "little")
+    claims = {
+        Compression.LZ4: bytes.fromhex("04224d18 6840") + huge + b"\0" * 40,
+        Compression.ZSTD: bytes.fromhex("28b52ffd e0") + huge + b"\1\0\0",
+    }
+    for compression, packed in claims.items():
+        tracemalloc.start()
+        try:
+            with pytest.raises(Malformed):
+                decompress(compression, packed)
+            assert tracemalloc.get_traced_memory()[1] < MiB
+        finally:
+            tracemalloc.stop()
+
+
+def test_several_zstd_frames_are_one_stream() -> None:
+    packed = compress(Compression.ZSTD, stuff(70_000)) + compress(Compression.ZSTD, b"more")
+    assert decompress(Compression.ZSTD, packed) == stuff(70_000) + b"more"
+    with pytest.raises(TooLarge):
+        decompress(Compression.ZSTD, packed, bytes_max=70_003)
+
+
 def test_gzip_members_are_one_stream() -> None:
     """The cap counts them together."""
     packed = gzip.compress(b"one, ") + gzip.compress(b"two")
-    assert decompress(Compression.GZIP, packed, bytes_max=8) == b"one, two"
+    assert bytes(decompress(Compression.GZIP, packed, bytes_max=8)) == b"one, two"
     with pytest.raises(TooLarge):
         decompress(Compression.GZIP, packed, bytes_max=7)
 

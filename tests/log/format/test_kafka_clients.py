@@ -12,12 +12,12 @@ from frazil.log.format.batch import (
     check_batch,
     encode_batch,
     read_records,
-    validate_produced,
     with_base_offset,
     with_max_timestamp,
 )
 from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
+from frazil.log.produce import validate_produced
 from tests.log.format.test_batch import record_lists
 
 with warnings.catch_warnings():
@@ -94,7 +94,7 @@ def test_we_read_batches_of_kafka_python(compression: Compression) -> None:
     """The log accepts them unchanged."""
     records = large_records()
     data = built_by_kafka_python(records, compression)
-    header, kept = validate_produced(data)
+    header, kept, _ = validate_produced(data)
     assert kept == data
     assert header.compression is compression
     assert read_records(data) == records

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from frazil.errors import FrazilError, Overloaded, Unavailable, Unresolved
-from frazil.log import Append, AppendResult, Log, append_of_batch, append_of_records, encode_batch
+from frazil.log import Append, AppendResult, Log, append_of_records, encode_batch
+from frazil.log.produce import append_of_batch
 from frazil.model import Rand
 from tests.torture.checker import Verdict
 from tests.torture.history import Attempts, Events, Outcome, Sent, outcome_of

@@ -94,16 +94,10 @@ checkpoint_state = checkpoint.STATE
 
 
 def _forgotten_producers() -> Patches:
-    """Forget all producers at restart, and accept any sequence from unknown ones."""
-    original = Producers.find_duplicate
-
-    def find_duplicate(self: Producers, header: Any) -> Any:
-        return original(self, header) if header.producer_id in self._known else None
-
+    """Forget all producers at restart."""
     return [
         mock.patch.object(recovery._Replay, "take", lambda self, batch, header, is_active: None),
         mock.patch.object(Producers, "encode", lambda self: b"\0\0\0\0"),
-        mock.patch.object(Producers, "find_duplicate", find_duplicate),
     ]
 
 
@@ -293,8 +287,10 @@ def _all_of_a_key_gone() -> Patches:
     """Compact away the latest record of each key, too."""
     original = compaction._latest_offsets
 
-    def later_offsets(files: Any, segments: list[Any]) -> tuple[dict[bytes, int], list[Any]]:
-        latest, covered = original(files, segments)
+    def later_offsets(
+        files: Any, segments: list[Any], aborted: Any
+    ) -> tuple[dict[bytes, int], list[Any]]:
+        latest, covered = original(files, segments, aborted)
         return {key: offset + 1 for key, offset in latest.items()}, covered
 
     return [mock.patch.object(compaction, "_latest_offsets", later_offsets)]

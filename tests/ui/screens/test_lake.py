@@ -93,7 +93,7 @@ def test_the_copied_pyiceberg_snippet_reads_the_table(lake: Page, frozen: Node) 
     expect(lake.get_by_role("region", name="For PyIceberg")).to_contain_text(
         f"sqlite:///{frozen.folder}/lake/catalog.db"
     )
-    lake.get_by_role("button", name="Copy").first.click()
+    lake.get_by_role("button", name="Copy", exact=True).first.click()
     expect(lake.get_by_role("button", name="Copied")).to_be_visible()
     text = lake.evaluate("navigator.clipboard.readText()")
     found: dict[str, object] = {}

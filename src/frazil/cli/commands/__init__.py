@@ -13,6 +13,8 @@ subscribers.py  list the subscribers of the log
 repair.py       find and set aside damaged parts of the log
 flush.py        commit everything durable to the tables
 maintain.py     compact tables and expire snapshots
+retention.py    show retention rules, remove expired rows
+erase.py        erase rows from every place
 backup.py       back up a data folder, also of a running node
 restore.py      make a data folder of a backup
 export.py       write telemetry as OTLP/JSON lines

@@ -46,9 +46,11 @@ def run(options: argparse.Namespace) -> int:
 def _steps(config: Config) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield each step and its function. Each room is imported when its step begins."""
     from frazil import hot, ingest, lake, query
+    from frazil.log import produce
     from frazil.model import arrow
 
     yield "compiling the request scanner", ingest.warm
+    yield "compiling the check of Kafka batches", produce.warm
     yield "compiling the telemetry decoder", arrow.warm
     yield "compiling the filters of the hot tier", hot.warm
     yield "compiling the SQL functions", query.warm

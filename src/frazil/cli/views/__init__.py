@@ -5,4 +5,5 @@ status.py     the screen of `frazil status`
 rows.py       rows as a table, JSON, CSV, Arrow or Parquet
 tail_line.py  one record of `frazil tail`
 waterfall.py  a trace of `frazil trace`
+removal.py    retention rules, and results of a removal
 """

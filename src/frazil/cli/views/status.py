@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from frazil.cli.terminal.colors import BOLD, DIM, GREEN, RED, YELLOW, Colors
@@ -145,7 +146,8 @@ def _lake(lake: Json | None, columns: int, paint: Colors) -> Iterator[str]:
         yield paint("lake        off or not installed", DIM)
         return
     commit = lake["last_commit"]
-    text = "no commit yet"
+    has_rows = any(table["snapshot_id"] is not None for table in lake["tables"])
+    text = "no recent commit" if has_rows else "no commit yet"
     if commit is not None:
         text = (
             f"last commit {age_text(commit['age_s'])} ago: {safe(commit['table'])}, "
@@ -164,6 +166,38 @@ def _lake(lake: Json | None, columns: int, paint: Colors) -> Iterator[str]:
     spark = lake["spark"]
     pid = "" if spark["pid"] is None else f", pid {spark['pid']}"
     yield shortened(f"spark       {safe(spark['state'])}{pid}{_doing(lake['doing'])}", columns)
+    for number, rule in enumerate(lake["retention"]):
+        head = "retention" if number == 0 else ""
+        yield shortened(f"{head:<12}{_retention(rule)}", columns)
+
+
+def _retention(rule: Json) -> str:
+    """Return a rule and what it will remove when."""
+    kept = f"{safe(rule_text(rule['table'], rule['where']))}: {kept_text(rule['age_s'])}"
+    if rule["next_ms"] is None:
+        return f"{kept}; no rows"
+    if rule["where"] is None and rule["due_rows"]:
+        return f"{kept}; {count_text(rule['due_rows'])} rows have expired"
+    return f"{kept}; oldest row expires {day_text(rule['next_ms'])}"
+
+
+def rule_text(table: str, where: str | None) -> str:
+    """Return a retention rule as it is written in the settings."""
+    return table if where is None else f"{table} where {where}"
+
+
+def kept_text(seconds: int) -> str:
+    """Return the age of a rule: `30d`, `36h`."""
+    hours = seconds // 3600
+    return f"{hours // 24}d" if hours % 24 == 0 else f"{hours}h"
+
+
+def day_text(time_ms: int) -> str:
+    """Return a time to the minute, in UTC."""
+    try:
+        return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):  # rows may have any time
+        return f"{time_ms // 1000} s after 1970"
 
 
 def _doing(doing: Json | None) -> str:

@@ -40,6 +40,10 @@ COMMIT_ID = "frazil.commit-id"
 OFFSETS = "frazil.offsets"
 TOPIC_IDS = "frazil.topic-ids"
 """Ids of the topics of those offsets. A topic deleted and created again has another id."""
+REMOVED_ROWS = "frazil.removed-rows"
+"""In the summary of a snapshot: rows that it removed. Older snapshots may still have them."""
+REMOVED_OFFSETS = "frazil.removed-offsets"
+"""The offset after the last removed row, by partition. Log and hot tier drop what is below."""
 ATTEMPTS_MAX = 20
 RETRY_S = 0.1
 RETRY_S_MAX = 5.0
@@ -68,6 +72,11 @@ class TableChange:
 def next_offsets(table: Table) -> dict[TopicPartition, int]:
     """Return the first offset of each partition that is not in the table; missing means 0."""
     return offsets_of_text(table.properties.get(NEXT_OFFSETS, "{}"))
+
+
+def removed_offsets(table: Table) -> dict[TopicPartition, int]:
+    """Return the offset after the last row that was ever removed, by partition."""
+    return offsets_of_text(table.properties.get(REMOVED_OFFSETS, "{}"))
 
 
 def offsets_of_text(text: str) -> dict[TopicPartition, int]:

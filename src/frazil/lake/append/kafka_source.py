@@ -120,6 +120,9 @@ class KafkaSource:
     def watermark(self, source: SourcePartition) -> int:
         return self._watermarks.get(source.topic_partition, 0)
 
+    def discard(self, partition: TopicPartition, end: int) -> None:
+        """Kafka keeps its records by its own retention."""
+
     def _admin(self) -> KafkaAdmin:
         if self._admin_client is None:
             self._admin_client = KafkaAdmin(self._config)

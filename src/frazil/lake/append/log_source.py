@@ -20,7 +20,7 @@ from frazil.log import (
     plan_ranges,
     read_range,
 )
-from frazil.model import Signal
+from frazil.model import Signal, TopicPartition
 
 ALL_TOPICS = ("*",)
 INTERNAL_PREFIX = "__"
@@ -83,6 +83,10 @@ class RecordSource(Protocol):
         """Return the lake watermark: the first offset not in the table, 0 until published."""
         ...
 
+    def discard(self, partition: TopicPartition, end: int) -> None:
+        """Drop what is below `end`, because rows of it were removed from the tables."""
+        ...
+
 
 class LogSource:
     """Our own log. Tasks read its files."""
@@ -105,13 +109,13 @@ class LogSource:
         return {}  # a topic of our log cannot be deleted and created again
 
     def end(self, source: SourcePartition) -> int:
-        return self._log.partition(source.topic, source.partition).view.durable_watermark
+        return self._log.partition(source.topic, source.partition).view.last_stable_offset
 
     def plan(
         self, source: SourcePartition, begin: int, end: int | None, bytes_max: int
     ) -> list[Slice]:
         view = self._log.partition(source.topic, source.partition).current_view(is_indexed=True)
-        end = view.durable_watermark if end is None else end
+        end = view.last_stable_offset if end is None else end
         if not self._log.topic(source.topic).config.awaits_lake:
             begin = max(begin, view.start_offset)
         if begin == end:
@@ -127,6 +131,9 @@ class LogSource:
 
     def watermark(self, source: SourcePartition) -> int:
         return self._log.lake_watermark(source.topic, source.partition) or 0
+
+    def discard(self, partition: TopicPartition, end: int) -> None:
+        self._log.discard(partition.topic, partition.partition, end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

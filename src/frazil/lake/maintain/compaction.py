@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from frazil.lake.tables.properties import is_small
+
 GROUP_FILES_MAX = 64
 """Files that one task reads at the same time. Each takes some memory."""
 TODAY_FILES_MIN = 8
 """Fewer files of the current day are not worth a merge."""
 FILES_MIN = 2
 """The same, for past days."""
-LARGE_PERCENT = 75
-"""Files above this share of the target size are not merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +44,6 @@ class CompactionGroup:
     @property
     def size_bytes(self) -> int:
         return sum(part.size_bytes for part in self.parts)
-
-
-def is_small(size_bytes: int, target_bytes: int) -> bool:
-    """Return whether a file is small enough to be merged."""
-    return size_bytes * 100 < target_bytes * LARGE_PERCENT
 
 
 def groups_of(

@@ -3,6 +3,8 @@
 1. tag      the last snapshot of each past day: `daily-2026-11-16`
 2. choose   keep young snapshots, the last few, those with a tag or at the head of a branch, and
             those that hold the offsets of another one
+            Snapshots older than a removal of rows may still have these rows: they expire once they
+            are no longer young, whatever their tags
 3. commit   tags and expiry in one step
 4. delete   files that no snapshot references, once the commit is durable
 
@@ -28,7 +30,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from frazil.lake.append.commit import OFFSETS, repeat
+from frazil.lake.append.commit import OFFSETS, REMOVED_ROWS, repeat
 from frazil.lake.maintain.delete_files import delete_files
 from frazil.lake.maintain.reachable_files import manifests_of, paths_in
 
@@ -57,6 +59,8 @@ class SnapshotRetention:
     now_ms: int
     age_ms: int
     tag_days: int
+    is_purge: bool = False
+    """Keep only the current snapshot and heads of branches, if others may have removed rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,17 +112,27 @@ def expire(
 
 def plan_expiry(metadata: TableMetadata, keep: SnapshotRetention) -> ExpiryPlan:
     """Decide which snapshots to tag and which to expire."""
-    tags = _missing_tags(metadata, keep)
-    old_tags = tuple(sorted(ref for ref in metadata.refs if _is_over(ref, keep)))
+    outdated = outdated_snapshots(metadata, keep)
+    tags = {
+        tag: each for tag, each in _missing_tags(metadata, keep).items() if each not in outdated
+    }
+    old_tags = tuple(
+        sorted(
+            name
+            for name, ref in metadata.refs.items()
+            if ref.snapshot_ref_type == SnapshotRefType.TAG
+            and (_is_over(name, keep) or ref.snapshot_id in outdated)
+        )
+    )
     kept = {ref.snapshot_id for name, ref in metadata.refs.items() if name not in old_tags}
     kept |= set(tags.values())
     ancestors = list(_ancestors(metadata, metadata.current_snapshot_id))
-    kept |= {snapshot.snapshot_id for snapshot in ancestors[:SNAPSHOTS_MIN]}
+    kept |= {snapshot.snapshot_id for snapshot in ancestors[:SNAPSHOTS_MIN]} - outdated
     kept |= {
         snapshot.snapshot_id
         for snapshot in metadata.snapshots
         if snapshot.timestamp_ms >= keep.now_ms - keep.age_ms
-    }
+    } - outdated
     for snapshot_id in tuple(kept):
         kept |= _needed(metadata, snapshot_id)
     known = [snapshot.snapshot_id for snapshot in metadata.snapshots]
@@ -127,6 +141,40 @@ def plan_expiry(metadata: TableMetadata, keep: SnapshotRetention) -> ExpiryPlan:
         old_tags=old_tags,
         expired=tuple(each for each in known if each not in kept),
     )
+
+
+def outdated_snapshots(metadata: TableMetadata, keep: SnapshotRetention) -> set[int]:
+    """Return the snapshots that may have removed rows and are due to expire. Heads of branches are
+    not: another program works there."""
+    removals = [each.sequence_number or 0 for each in metadata.snapshots if removed_rows(each)]
+    if not removals:
+        return set()
+    heads = {
+        ref.snapshot_id
+        for ref in metadata.refs.values()
+        if ref.snapshot_ref_type == SnapshotRefType.BRANCH
+    }
+    last, young_ms = max(removals), keep.now_ms - keep.age_ms
+    return {
+        each.snapshot_id
+        for each in metadata.snapshots
+        if each.snapshot_id not in heads
+        and (keep.is_purge or ((each.sequence_number or 0) < last and each.timestamp_ms < young_ms))
+    }
+
+
+def branches_behind(metadata: TableMetadata) -> list[str]:
+    """Return the branches besides `main`: rows removed from it may still be there."""
+    return sorted(
+        name
+        for name, ref in metadata.refs.items()
+        if name != MAIN and ref.snapshot_ref_type == SnapshotRefType.BRANCH
+    )
+
+
+def removed_rows(snapshot: Snapshot) -> int:
+    """Return how many rows a snapshot removed from its parent."""
+    return int((snapshot.summary and snapshot.summary.get(REMOVED_ROWS)) or 0)
 
 
 def _missing_tags(metadata: TableMetadata, keep: SnapshotRetention) -> dict[str, int]:

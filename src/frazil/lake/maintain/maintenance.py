@@ -1,4 +1,5 @@
-"""Maintenance: merges small files, expires old snapshots and deletes orphan files.
+"""Maintenance: removes expired rows, merges small files, expires old snapshots and deletes orphan
+files.
 
 Runs on the lake's thread, so never during an appender round. Heavy work runs as tasks on Spark, to
 keep the process that receives telemetry free. Commits are made with PyIceberg and synced: Spark's
@@ -11,7 +12,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from frazil.errors import Conflict, Corrupt, FrazilError
@@ -19,15 +21,19 @@ from frazil.lake.append.appender import data_file_of
 from frazil.lake.append.commit import APPENDER
 from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.catalog.catalog import catalog_calls
+from frazil.lake.maintain.clean_files import CleanFiles
 from frazil.lake.maintain.compaction import CompactionGroup, groups_of
+from frazil.lake.maintain.row_condition import RowCondition, retention_condition
+from frazil.lake.tables.properties import TARGET_BYTES
 from frazil.metrics import Counter
 from frazil.model import Clock, MiB, Rand, SteadyTime, doc
-from frazil.settings import LakeConfig
+from frazil.settings import LakeConfig, RetentionRule
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
+    from frazil.lake.maintain.expire_snapshots import SnapshotRetention
     from frazil.lake.maintain.merge_task import MergeResult
     from frazil.lake.spark.jobs import TaskRunner
 
@@ -37,7 +43,6 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 STEP_BYTES_MAX = 128 * MiB
 """Bytes merged per step: some seconds on a small machine. A single group may be larger."""
-TARGET_BYTES = 128 * MiB
 TARGET = "write.target-file-size-bytes"
 ATTEMPTS_MAX = 5
 """Attempts to merge files of a table that others keep changing."""
@@ -45,6 +50,9 @@ SKIPPED_MAX = 10_000
 """Files remembered as not mergeable."""
 
 JOINED = Counter("frazil.lake.files.joined", "Data files replaced by compaction, by table.")
+ROWS_REMOVED = Counter(
+    "frazil.lake.rows.removed", "Rows removed by retention or erasure, by table."
+)
 REMOVED = Counter("frazil.lake.files.removed", "Files deleted, by table and reason.")
 
 
@@ -58,6 +66,9 @@ class Maintained:
     bytes_joined: int = 0
     bytes_made: int = 0
     manifests_joined: int = 0
+    rows_removed: Annotated[int, doc("Rows removed by retention or erasure.")] = 0
+    files_dropped: Annotated[int, doc("Data files without any row left.")] = 0
+    files_rewritten: Annotated[int, doc("Data files written again without removed rows.")] = 0
     tags_made: tuple[str, ...] = ()
     tags_dropped: tuple[str, ...] = ()
     snapshots_expired: int = 0
@@ -93,9 +104,12 @@ class Maintenance:
         *,
         clock: Clock,
         rand: Rand,
+        rules: Sequence[RetentionRule] = (),
         report: ReportActivity = lambda _: None,
     ) -> None:
         self._catalog = catalog
+        self._rules = rules
+        self._clean = CleanFiles()
         self._config = config
         self._do = do
         self._clock = clock
@@ -117,11 +131,35 @@ class Maintenance:
 
     def all(self) -> list[Maintained]:
         """Run all steps on all tables until nothing is left to do. Errors go into `trouble`."""
-        return [self._all(name) for name in self.tables()]
+        steps = (
+            self._retain_all,
+            self._compact_all,
+            self.join_manifests,
+            self.expire,
+            self.remove_orphans,
+        )
+        return [self._run(name, steps) for name in self.tables()]
 
-    def _all(self, name: str) -> Maintained:
+    def apply_retention(self) -> list[Maintained]:
+        """Remove all expired rows, and everything on disk that still has them. Queries that read an
+        older snapshot may fail."""
+        names = {rule.table for rule in self._rules}
+        steps = (self._retain_all, self.purge)
+        return [self._run(name, steps) for name in self.tables() if name in names]
+
+    def erase(self, conditions: Sequence[RowCondition]) -> list[Maintained]:
+        """Remove the rows that match, and everything on disk that still has them. Queries that read
+        an older snapshot may fail."""
+        known = self.tables()
+        return [
+            self._run(each.table, (partial(self._erase_all, each), self.purge))
+            for each in conditions
+            if each.table in known
+        ]
+
+    def _run(self, name: str, steps: Sequence[Callable[[str], Maintained]]) -> Maintained:
         done = Maintained(table=name)
-        for step in (self._compact_all, self.join_manifests, self.expire, self.remove_orphans):
+        for step in steps:
             try:
                 done += step(name)
             except FrazilError as error:
@@ -133,6 +171,99 @@ class Maintenance:
         while not (step := self.compact(name, is_all=True)).is_nothing:
             done += step
         return done
+
+    def _retain_all(self, name: str) -> Maintained:
+        done = Maintained(table=name)
+        while not (step := self.retain(name)).is_nothing:
+            done += step
+        return done
+
+    def _erase_all(self, condition: RowCondition, name: str) -> Maintained:
+        done = Maintained(table=name)
+        clean = CleanFiles()
+        while not (step := self._remove(name, condition, clean)).is_nothing:
+            done += step
+        return done
+
+    def retain(self, name: str) -> Maintained:
+        """Remove some expired rows; without any, expire the snapshots that still have some."""
+        condition = retention_condition(self._rules, name, self._time.now_ms())
+        if condition is None:
+            return Maintained(table=name)
+        done = self._remove(name, condition, self._clean)
+        if done.is_nothing and self._has_outdated(name, self._snapshots_kept()):
+            return self.expire(name)
+        return done
+
+    def purge(self, name: str) -> Maintained:
+        """Delete everything that may still have removed rows: other snapshots, their files, and
+        data files that no snapshot references."""
+        done = Maintained(table=name)
+        keep = replace(self._snapshots_kept(), is_purge=True)
+        if self._has_outdated(name, keep):
+            from frazil.lake.maintain.replace_files import Replacement, replace_files
+
+            # A snapshot without the entries of removed files, which have their column bounds.
+            no_files = Replacement(old=(), new=(), commit_id=self._unique())
+            replace_files(self._catalog(), self._full_name(name), no_files, clock=self._clock)
+            done += self._expire(name, keep)
+        done += self._remove_orphans(name, is_idle=True)
+        return done + Maintained(table=name, trouble=self._branches(name))
+
+    def count(self, condition: RowCondition, *, is_all: bool) -> tuple[int, int]:
+        """Return how many rows match, and how many files have some, in the current snapshot; with
+        `is_all`, in all snapshots."""
+        from frazil.lake.maintain.remove_rows import count_rows
+
+        if condition.table not in self.tables():
+            return 0, 0
+        with self._reporting(condition.table, "counts rows"):
+            return count_rows(self._load(condition.table), condition, self._do, is_all=is_all)
+
+    def _branches(self, name: str) -> tuple[str, ...]:
+        """Return a sentence for each branch that may have removed rows."""
+        from frazil.lake.maintain.expire_snapshots import branches_behind
+
+        return tuple(
+            f"branch {branch} is not ours and may still have removed rows; drop it, or remove them "
+            "there"
+            for branch in branches_behind(self._load(name).metadata)
+        )
+
+    def _has_outdated(self, name: str, keep: SnapshotRetention) -> bool:
+        from frazil.lake.maintain.expire_snapshots import outdated_snapshots
+
+        return bool(outdated_snapshots(self._load(name).metadata, keep))
+
+    def _remove(self, name: str, condition: RowCondition, clean: CleanFiles) -> Maintained:
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                with self._reporting(name, "removes rows"):
+                    return self._try_remove(name, condition, clean)
+            except Conflict as error:
+                logger.info("removal retried", extra={"table": name, "reason": str(error)})
+        raise Conflict(f"{name} was changed {ATTEMPTS_MAX} times while rows were being removed")
+
+    def _try_remove(self, name: str, condition: RowCondition, clean: CleanFiles) -> Maintained:
+        from frazil.lake.maintain.remove_rows import remove_some
+
+        done = remove_some(
+            self._catalog(),
+            self._full_name(name),
+            condition,
+            clean,
+            self._do,
+            clock=self._clock,
+            unique=self._unique,
+        )
+        ROWS_REMOVED.add(done.row_count, table=name)
+        return Maintained(
+            table=name,
+            rows_removed=done.row_count,
+            files_dropped=done.files_dropped,
+            files_rewritten=done.files_rewritten,
+            trouble=done.trouble,
+        )
 
     def compact(self, name: str, *, is_all: bool = False) -> Maintained:
         """Merge some small files, if it pays; with `is_all`, also if it does not."""
@@ -157,13 +288,20 @@ class Maintenance:
 
     def expire(self, name: str) -> Maintained:
         """Tag the last snapshot of past days, and expire old snapshots."""
-        from frazil.lake.maintain.expire_snapshots import SnapshotRetention, expire
+        return self._expire(name, self._snapshots_kept())
 
-        keep = SnapshotRetention(
+    def _snapshots_kept(self) -> SnapshotRetention:
+        from frazil.lake.maintain.expire_snapshots import SnapshotRetention
+
+        return SnapshotRetention(
             now_ms=self._time.now_ms(),
             age_ms=self._config.maintain_keep_hours * HOUR_MS,
             tag_days=self._config.maintain_tag_days,
         )
+
+    def _expire(self, name: str, keep: SnapshotRetention) -> Maintained:
+        from frazil.lake.maintain.expire_snapshots import expire
+
         with self._reporting(name, "lets old snapshots go"):
             done = expire(self._catalog(), self._full_name(name), keep, self._do, clock=self._clock)
         REMOVED.add(done.file_count, table=name, reason="expired")
@@ -177,6 +315,9 @@ class Maintenance:
 
     def remove_orphans(self, name: str) -> Maintained:
         """Delete old files that no snapshot references."""
+        return self._remove_orphans(name)
+
+    def _remove_orphans(self, name: str, *, is_idle: bool = False) -> Maintained:
         from frazil.lake.maintain.orphan_files import remove_orphans
 
         with self._reporting(name, "removes files that nobody names"):
@@ -186,6 +327,7 @@ class Maintenance:
                 self._do,
                 now_ms=self._time.now_ms(),
                 age_ms=self._config.maintain_orphan_hours * HOUR_MS,
+                is_idle=is_idle,
             )
         REMOVED.add(done.file_count, table=name, reason="orphan")
         return Maintained(table=name, orphans_removed=done.file_count, orphan_bytes=done.size_bytes)

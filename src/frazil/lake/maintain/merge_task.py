@@ -11,24 +11,24 @@ Memory: the keys, one row group, and a batch per file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from frazil.errors import Corrupt
 from frazil.lake.files.object_store import open_store
-from frazil.lake.files.parquet_schema import FIELD_ID, ParquetLayout, file_layout_of
+from frazil.lake.files.parquet_schema import ParquetLayout, file_layout_of
 from frazil.lake.files.sort import combine, day_of, take_rows
 from frazil.lake.files.writer import GROUP_BYTES_MAX, GROUP_ROWS_MAX, TableWriter, WrittenFile
 from frazil.lake.maintain.compaction import CompactionGroup
+from frazil.lake.maintain.input_file import InputFile
 from frazil.lake.spark.jobs import attempt_name
 from frazil.lake.tables.properties import PARTITION_COLUMN
-from frazil.model import KiB, MiB
+from frazil.model import MiB
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -37,8 +37,6 @@ BATCHES_BYTES = 128 * MiB
 """Estimated bytes of rows read from all files and not written yet."""
 STEP_ROWS = 16 * 1024
 """Rows placed at a time."""
-BUFFER_BYTES = 64 * KiB
-"""Read buffer per column and file."""
 COMPRESSION_LEVEL = 3
 """Zstd level. These files live long, and writing them is not urgent."""
 
@@ -78,7 +76,7 @@ def run_merge(work: MergeTask) -> MergeResult:
     """Run a task. Raises `Corrupt` if a file is damaged; no file of the group is changed then."""
     layout = file_layout_of(work.table)
     with ExitStack() as opened:
-        inputs = [_Input(part.path, work.io, layout, opened) for part in work.group.parts]
+        inputs = [InputFile(part.path, work.io, layout, opened) for part in work.group.parts]
         plan = _plan([each for each in inputs if each.is_known], layout)
         if len(plan.inputs) < 2:
             return MergeResult(group=CompactionGroup(day=work.group.day, parts=()), file=None)
@@ -98,83 +96,16 @@ def run_merge(work: MergeTask) -> MergeResult:
     return MergeResult(group=CompactionGroup(day=work.group.day, parts=parts), file=file)
 
 
-class _Input:
-    """A file, read from begin to end."""
-
-    def __init__(self, path: str, io: FileIO, layout: ParquetLayout, opened: ExitStack) -> None:
-        self.path = path
-        self._layout = layout
-        source = opened.enter_context(io.new_input(path).open())
-        with _damage_in(path):
-            self._file = pq.ParquetFile(
-                source,
-                buffer_size=BUFFER_BYTES,
-                pre_buffer=False,
-                page_checksum_verification=True,
-            )
-        self.row_count: int = self._file.metadata.num_rows
-        self._names = _names_by_id(self._file.schema_arrow)
-        self.is_known = _is_known(self._file.schema_arrow, layout)
-        self._waiting: list[pa.RecordBatch] = []
-        self._batches: Iterator[pa.RecordBatch] = iter(())
-
-    def keys(self) -> pa.Table:
-        """Read the sort columns and the time."""
-        columns = list(dict.fromkeys([*self._layout.order, PARTITION_COLUMN]))
-        names = [self._names[_id(self._layout.schema.field(name))] for name in columns]
-        with _damage_in(self.path):
-            return self._file.read(names).select(names).rename_columns(columns)
-
-    def begin(self, bytes_max: int) -> None:
-        """Start reading rows, with about `bytes_max` in memory at most."""
-        self._batches = self._read(bytes_max)
-
-    def take(self, count: int) -> list[pa.RecordBatch]:
-        """Return the next `count` rows."""
-        taken = []
-        while count:
-            if not self._waiting:
-                with _damage_in(self.path):
-                    self._waiting.append(next(self._batches))
-            batch = self._waiting.pop()
-            if batch.num_rows > count:
-                self._waiting.append(batch.slice(count))
-                batch = batch.slice(0, count)
-            taken.append(batch)
-            count -= batch.num_rows
-        return taken
-
-    def _read(self, bytes_max: int) -> Iterator[pa.RecordBatch]:
-        for at in range(self._file.num_row_groups):
-            # A row group has at most GROUP_BYTES_MAX in memory, which bounds the size of a row.
-            rows = self._file.metadata.row_group(at).num_rows
-            size = max(1, rows * bytes_max // GROUP_BYTES_MAX)
-            for batch in self._file.iter_batches(size, row_groups=[at]):
-                yield self._conformed(batch)
-
-    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with the columns of the layout."""
-        columns = []
-        for column in self._layout.schema:
-            name = self._names.get(_id(column))
-            columns.append(
-                pa.nulls(batch.num_rows, column.type)
-                if name is None
-                else batch.column(name).cast(column.type)
-            )
-        return pa.RecordBatch.from_arrays(columns, schema=self._layout.schema)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     """The sort order, as row numbers counted over all files in sequence."""
 
-    inputs: list[_Input]
+    inputs: list[InputFile]
     order: np.ndarray
     days: np.ndarray
 
 
-def _plan(inputs: list[_Input], layout: ParquetLayout) -> _Plan:
+def _plan(inputs: list[InputFile], layout: ParquetLayout) -> _Plan:
     """Sort all rows, and leave out files that are not in this order themselves."""
     sort_keys = [(name, "ascending") for name in layout.order]
     while True:
@@ -194,7 +125,7 @@ def _plan(inputs: list[_Input], layout: ParquetLayout) -> _Plan:
         inputs = [each for at, each in enumerate(inputs) if at not in unsorted]
 
 
-def _starts(inputs: Sequence[_Input]) -> np.ndarray:
+def _starts(inputs: Sequence[InputFile]) -> np.ndarray:
     """Return the number of the first row of each file."""
     counts = [each.row_count for each in inputs]
     return np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
@@ -242,52 +173,3 @@ def _check(plan: _Plan, group: CompactionGroup) -> None:
             found=f"days {plan.days.tolist()[:5]}",
             hint="The files are not changed; check which program wrote them",
         )
-
-
-def _names_by_id(schema: pa.Schema) -> dict[int, str]:
-    """Return field id -> the file's column name; names can change, ids do not."""
-    return {_id(field): field.name for field in schema if FIELD_ID in (field.metadata or {})}
-
-
-def _id(field: pa.Field) -> int:
-    return int(field.metadata[FIELD_ID])
-
-
-def _is_known(schema: pa.Schema, layout: ParquetLayout) -> bool:
-    """Return whether the columns can be written in our layout without loss."""
-    ours = {_id(field): field for field in layout.schema}
-    names = _names_by_id(schema)
-    if len(names) != len(schema.names) or not names.keys() <= ours.keys():
-        return False
-    if any(not field.nullable for number, field in ours.items() if number not in names):
-        return False
-    return all(_ids_in(schema.field(name)) == _ids_in(ours[i]) for i, name in names.items())
-
-
-def _ids_in(field: pa.Field) -> tuple[object, ...]:
-    """Return the type of a field with the ids of all nested fields."""
-    kind = field.type
-    if pa.types.is_nested(kind):
-        if pa.types.is_map(kind):
-            inner = [kind.key_field, kind.item_field]
-        else:
-            inner = [kind.field(at) for at in range(kind.num_fields)]
-        return (_id(field), kind.id, *(_ids_in(each) for each in inner))
-    return (_id(field), str(kind))
-
-
-@contextmanager
-def _damage_in(path: str) -> Iterator[None]:
-    """Turn Parquet's errors about a damaged file into `Corrupt`."""
-    try:
-        yield
-    except (pa.ArrowInvalid, OSError) as error:
-        if isinstance(error, OSError) and "checksum" not in str(error):
-            raise  # of the disk or the network
-        raise Corrupt(
-            path=path,
-            position=0,
-            expected="a Parquet file",
-            found=str(error),
-            hint="The file is not changed. Check the health of the disk",
-        ) from error

@@ -13,6 +13,7 @@ file, because a wrong clock would make all files old.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from frazil.lake.spark.jobs import TaskRunner
 
+OWN_FILE = re.compile(r"/[0-9a-f]{12}-\d{8}(-\d+)?-\d{5}\.parquet$")
+"""Names of data files that only our tasks write."""
 SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
@@ -57,9 +60,16 @@ class OrphansRemoved:
 
 
 def remove_orphans(
-    catalog: Catalog, name: str, do: TaskRunner, *, now_ms: int, age_ms: int
+    catalog: Catalog,
+    name: str,
+    do: TaskRunner,
+    *,
+    now_ms: int,
+    age_ms: int,
+    is_idle: bool = False,
 ) -> OrphansRemoved:
-    """Delete files that are not referenced and older than `age_ms`.
+    """Delete files that are not referenced and older than `age_ms`. With `is_idle` no task of ours
+    is running: then data files with names of ours go at any age.
 
     Raises `Conflict` if the table references files outside its location.
     """
@@ -68,10 +78,13 @@ def remove_orphans(
     table = catalog.load_table(name)
     referenced = {normalized(path) for path in _referenced(table, do)}
     _check_below(table, referenced)
-    old_ms = min([now_ms, max((file.time_ms for file in files), default=now_ms)]) - age_ms
-    orphans = [
-        file for file in files if normalized(file.path) not in referenced and file.time_ms < old_ms
-    ]
+    last_ms = min([now_ms, max((file.time_ms for file in files), default=now_ms)])
+
+    def is_old(file: FoundFile) -> bool:
+        is_own = is_idle and OWN_FILE.search(file.path) is not None
+        return is_own or file.time_ms < last_ms - age_ms
+
+    orphans = [file for file in files if normalized(file.path) not in referenced and is_old(file)]
     delete_files([file.path for file in orphans], table.io, do)
     return OrphansRemoved(
         file_count=len(orphans), size_bytes=sum(file.size_bytes for file in orphans)

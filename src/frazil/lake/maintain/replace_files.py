@@ -1,9 +1,10 @@
-"""Commits the result of compaction: replaces files by files, atomically.
+"""Commits the result of compaction or of a removal: replaces files by files, atomically.
 
 1. load     the table from the catalog
 2. check    is this commit id there already? are all replaced files still in the table?
 3. swap     one `replace` snapshot: new files for old ones, and few manifests for many. It carries
-            the offsets of its parent, because it has the same rows
+            the offsets of its parent, because no row was added. A removal is a `delete` or
+            `overwrite` snapshot, and states how many rows it removed and up to which offset
 4. retry    from 1, after a conflict or an unknown outcome
 
 Concurrent appends are kept. If another writer removes one of the replaced files, or rows of it,
@@ -12,8 +13,8 @@ that writer wins: the change is abandoned, and its new files become orphans.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import ValidationException
@@ -31,9 +32,20 @@ from pyiceberg.table.update.snapshot import _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
 from frazil.errors import Conflict
-from frazil.lake.append.commit import COMMIT_ID, OFFSETS, find_commit, next_offsets, repeat, text_of
+from frazil.lake.append.commit import (
+    COMMIT_ID,
+    OFFSETS,
+    REMOVED_OFFSETS,
+    REMOVED_ROWS,
+    find_commit,
+    next_offsets,
+    removed_offsets,
+    repeat,
+    text_of,
+)
 from frazil.lake.maintain.compaction import CompactionFile
 from frazil.lake.maintain.reachable_files import days_with_deletes
+from frazil.model import TopicPartition
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -49,11 +61,14 @@ MANIFEST_FILES = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """New files with the same rows as the old ones."""
+    """New files with the same rows as the old ones, or without some of them."""
 
     old: Sequence[CompactionFile]
     new: Sequence[DataFile]
     commit_id: str
+    removed_rows: int = 0
+    removed_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The offset after the last removed row, by partition."""
 
 
 def replace_files(catalog: Catalog, name: str, change: Replacement, *, clock: Clock) -> int:
@@ -84,8 +99,15 @@ def count_scattered(table: Table) -> int:
 
 def _swap(table: Table, change: Replacement) -> int:
     summary = {COMMIT_ID: change.commit_id, OFFSETS: text_of(next_offsets(table))}
+    if change.removed_rows:
+        summary[REMOVED_ROWS] = str(change.removed_rows)
     with table.transaction() as transaction:
-        with _Replace(
+        if change.removed_rows:
+            ends = removed_offsets(table)
+            for partition, end in change.removed_ends.items():
+                ends[partition] = max(ends.get(partition, 0), end)
+            transaction.set_properties({REMOVED_OFFSETS: text_of(ends)})
+        with (_Remove if change.removed_rows else _Replace)(
             operation=Operation.OVERWRITE,
             transaction=transaction,
             io=table.io,
@@ -126,6 +148,16 @@ class _Replace(_OverwriteFiles):
             or each.has_existing_files()
             or each.added_snapshot_id == self._snapshot_id
         ]
+        # Entries of files that are gone still have their column bounds.
+        stale = [
+            each
+            for each in alive
+            if each.deleted_files_count and each.added_snapshot_id != self._snapshot_id
+        ]
+        for each in stale:
+            if each.content == ManifestContent.DATA:
+                alive.remove(each)
+                alive += self._merged([each], each.partition_spec_id)
         specs = {each.partition_spec_id for each in alive if _is_small(each)}
         for spec_id in sorted(specs):
             small = [each for each in alive if _is_small(each, spec_id)]
@@ -154,6 +186,16 @@ class _Replace(_OverwriteFiles):
                         writer.add(entry)
             merged.append(writer.to_manifest_file())
         return merged
+
+
+class _Remove(_Replace):
+    """A replacement that removes rows: a `delete` snapshot if it only removes files, else an
+    `overwrite`."""
+
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        totals = super()._summary(snapshot_properties).additional_properties
+        operation = Operation.OVERWRITE if self._added_data_files else Operation.DELETE
+        return Summary(operation, **totals)
 
 
 def _is_small(manifest: ManifestFile, spec_id: int | None = None) -> bool:

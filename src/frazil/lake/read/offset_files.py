@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from frazil.errors import OutOfRange, Unavailable
-from frazil.lake.append.commit import COMMIT_ID
+from frazil.lake.append.commit import COMMIT_ID, REMOVED_ROWS
 from frazil.lake.scan.data_file import OFFSET_MAX, TableFile, root_of
 from frazil.lake.tables.properties import TOPIC, kind_of
 
@@ -83,13 +83,16 @@ def _check_first(table: Table, snapshot: Snapshot) -> None:
 
 
 def _is_ours(snapshot: Snapshot, table: Table) -> bool:
-    """Return True for our commits and False for compaction; raise for any other change."""
+    """Return True for our commits, False for compaction and removals; raise for any other
+    change."""
     from pyiceberg.table.snapshots import Operation
 
     summary = snapshot.summary
     if summary is not None and summary.operation == Operation.APPEND and COMMIT_ID in summary:
         return True
-    if summary is not None and summary.operation == Operation.REPLACE:
+    if summary is not None and (
+        summary.operation == Operation.REPLACE or summary.get(REMOVED_ROWS) is not None
+    ):
         return False
     raise OutOfRange(
         f"snapshot {snapshot.snapshot_id} of {_name(table)} was committed by another program "

@@ -59,7 +59,7 @@ class OffsetRangeReader:
     def end(self) -> dict[TopicPartition, int]:
         """Return the position after the last durable record."""
         return {
-            source.topic_partition: self._view_of(source).durable_watermark
+            source.topic_partition: self._view_of(source).last_stable_offset
             for source in self._sources()
         }
 
@@ -86,9 +86,9 @@ class OffsetRangeReader:
         ends = {}
         for source in sources:
             first, view = begin.get(source.topic_partition, 0), self._view_of(source)
-            if first > view.durable_watermark:
+            if first > view.last_stable_offset:
                 raise Conflict(
-                    f"{source.topic}/{source.partition} ends at offset {view.durable_watermark}, "
+                    f"{source.topic}/{source.partition} ends at offset {view.last_stable_offset}, "
                     f"but this stream is at {first}; this is another log, or an old copy of it"
                 )
             end = self._end_in_lake(source, first, view, share)

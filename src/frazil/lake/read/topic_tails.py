@@ -88,7 +88,7 @@ class TopicTails:
         for partition, begin in begins.items():
             parts = cached.rows[partition]
             at = parts[-1].end if parts else begin
-            while at < views[partition].durable_watermark:
+            while at < views[partition].last_stable_offset:
                 rows = tail.read(partition, at)
                 assert rows is not None, "durable records are readable"
                 at = rows.end

@@ -105,6 +105,8 @@ class TableView:
     """All snapshots, in commit order."""
     tags: Mapping[str, int] = field(default_factory=dict)
     """Tag or branch -> snapshot id."""
+    removed: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The offset after the last row that was removed from the table, by partition."""
 
     @property
     def row_count(self) -> int:
@@ -120,6 +122,11 @@ class TablesView:
     def held(self, table: str, topic: str, partition: int) -> int:
         """Return the first offset of a partition that a table does not hold."""
         return self.tables[table].offsets.get(TopicPartition(topic, partition), 0)
+
+    def removed_below(self, topic: str, partition: int) -> int:
+        """Return the offset after the last row that was removed from any table."""
+        key = TopicPartition(topic, partition)
+        return max((table.removed.get(key, 0) for table in self.tables.values()), default=0)
 
 
 def plain_location(location: str) -> str:

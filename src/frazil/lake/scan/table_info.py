@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from frazil.lake.maintain.compaction import is_small
-from frazil.lake.maintain.maintenance import TARGET_BYTES
 from frazil.lake.scan.data_file import SnapshotInfo, TableFile, TableView
+from frazil.lake.tables.properties import TARGET_BYTES, is_small
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema

@@ -7,9 +7,10 @@ A query pins the hot tier's rows first and this view second. For each table its 
 where S is the snapshot in the view and W(S) the first offset, by partition, that S does not hold.
 It has every row exactly once, at every instant:
 
-- S holds exactly the rows below W(S): a commit adds files and offsets atomically, and maintenance
-  only rewrites the same rows. So no row is in both parts, even during a commit: with the old view
-  the new rows come from the hot tier, with the new view from the lake.
+- S holds exactly the rows below W(S) that were not removed: a commit adds files and offsets
+  atomically, and maintenance only rewrites the same rows, or removes some for good. So no row is
+  in both parts, even during a commit: with the old view the new rows come from the hot tier, with
+  the new view from the lake.
 - The hot tier has every row from E, below which it has evicted, up to H. It evicts only rows below
   W of the published view, and W never decreases. So a query that has pinned E then gets a view with
   W(S) >= E, and there is no gap. In the opposite order eviction could come between.
@@ -38,6 +39,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from frazil.errors import Unavailable, Unknown
+from frazil.lake.append.commit import removed_offsets
 from frazil.lake.append.task import DEAD_LETTERS
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
 from frazil.lake.scan.data_file import TablesView, TableView, plain_location, root_of
@@ -92,6 +94,12 @@ class LakeView:
         """Return the first offset that the view does not hold; 0 without a view."""
         view = self._view
         return 0 if view is None else view.held(table, topic, partition)
+
+    def removed_below(self, topic: str, partition: int) -> int:
+        """Return the offset after the last row that was removed from the tables; 0 without a
+        view."""
+        view = self._view
+        return 0 if view is None else view.removed_below(topic, partition)
 
     def refresh(self, topics: Collection[str] = ()) -> TablesView:
         """Load tables whose metadata has changed, and from now on also these of other topics."""
@@ -210,6 +218,7 @@ class LakeView:
             root=root,
             snapshots=snapshots,
             tags={name: ref.snapshot_id for name, ref in table.metadata.refs.items()},
+            removed=removed_offsets(table),
         )
         if snapshot is None:
             return view

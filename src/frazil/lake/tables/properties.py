@@ -85,6 +85,11 @@ COMMENTS = {
     TOPIC: "one row per record of a topic",
 }
 
+TARGET_BYTES = 128 * MiB
+"""Size of data files that compaction aims at."""
+LARGE_PERCENT = 75
+"""Files above this share of the target size are not merged."""
+
 REQUIRED_PROPERTIES = {
     # A retry inside PyIceberg would not check the offsets again and could store rows twice.
     "commit.retry.num-retries": "0",
@@ -95,7 +100,7 @@ _PROPERTIES = {
     **REQUIRED_PROPERTIES,
     # By default Spark samples and shuffles rows for a table with a sort order.
     "write.distribution-mode": "none",
-    "write.target-file-size-bytes": str(128 * MiB),
+    "write.target-file-size-bytes": str(TARGET_BYTES),
     "write.parquet.compression-codec": "zstd",
     # The unit of pruning and parallel reads. The default of 128 MiB is a million rows of ours.
     "write.parquet.row-group-size-bytes": str(16 * MiB),
@@ -114,6 +119,11 @@ _PROPERTIES = {
 def kind_of(table: str) -> str:
     """Return the kind of a table by its name."""
     return TOPIC if table.startswith(TOPIC_PREFIX) else table
+
+
+def is_small(size_bytes: int, target_bytes: int) -> bool:
+    """Return whether a file is small enough to be merged."""
+    return size_bytes * 100 < target_bytes * LARGE_PERCENT
 
 
 def properties_of(name: str) -> dict[str, str]:

@@ -27,10 +27,9 @@ from frazil.disk import (
     Hasher,
     Mode,
     copy_bytes,
-    read_checkpoint,
 )
 from frazil.errors import Conflict, Corrupt
-from frazil.log.checkpoint import STATE, STATE_KIND, STATE_NAME, STATE_VERSION
+from frazil.log.checkpoint import STATE, STATE_NAME, read_state
 from frazil.log.external.observer import PartitionObserver
 from frazil.log.index import NO_TIME
 from frazil.log.recovery import SCRATCH_SUFFIXES
@@ -48,7 +47,7 @@ from frazil.log.subscribers import progress_path, subscriber_names
 from frazil.log.topic import CONFIG_NAME, FOLDER, partition_folder, read_config, topic_names
 from frazil.log.view import PartitionView, SegmentView
 from frazil.log.watermarks import NAME as WATERMARKS_NAME
-from frazil.log.watermarks import SegmentTail, WatermarkFile, read_watermarks
+from frazil.log.watermarks import SegmentTail, StablePoint, WatermarkFile, read_watermarks
 from frazil.model import Rand
 
 ATTEMPTS_MAX = 20
@@ -149,6 +148,7 @@ class _PartitionCopy:
         self._is_begun = False
         self._start_offset = 0
         self._end_offset = 0
+        self._stable = StablePoint(0, 0)
         """The end of the last whole copy of a segment."""
         copier.make_folder(self._folder)
 
@@ -181,7 +181,7 @@ class _PartitionCopy:
         """Return the start of the log in the copied producer state. Recovery trims up to it."""
         path = f"{self._folder}/{STATE_NAME}"
         try:
-            body = read_checkpoint(self._copier.target, path, STATE_KIND, STATE_VERSION, "")
+            body = read_state(self._copier.target, path, "")
         except Corrupt:
             return 0  # rebuilt from the log
         start: int = 0 if body is None else STATE.unpack_from(body)[0]
@@ -243,6 +243,7 @@ class _PartitionCopy:
         for segment in view.segments:
             self._copy_segment(segment, known.get(segment.info.base_offset))
         self._end_offset = view.durable_watermark
+        self._stable = StablePoint(view.last_stable_offset, view.aborted.count)
 
     def _keep(self, kept: list[_CopiedSegment]) -> None:
         """Remove all other segments from the copy."""
@@ -298,7 +299,7 @@ class _PartitionCopy:
             tail = self._create_segment(rand, now_ms)
         dropped_count = read_watermarks(copier.source, folder).dropped_count
         watermarks, _ = WatermarkFile.open(copier.target, folder)
-        watermarks.durable(self._end_offset, tail)
+        watermarks.durable(self._end_offset, tail, self._stable)
         watermarks.trim(self._start_offset, dropped_count)  # syncs the file
         watermarks.close()
         copier.adopt(f"{folder}/{WATERMARKS_NAME}", f"{folder}/{WATERMARKS_NAME}")

@@ -16,6 +16,7 @@ from frazil.errors import Conflict, Corrupt, Unknown
 from frazil.log.external.commit_signal import CommitWaiter
 from frazil.log.external.observer import PartitionObserver
 from frazil.log.external.owner import (
+    Discard,
     FindSubscriber,
     Finish,
     KeepProgress,
@@ -27,6 +28,7 @@ from frazil.log.external.owner import (
 from frazil.log.readable import ReadablePartition
 from frazil.log.reader import Reader, Start
 from frazil.log.topic import check_partition, read_config, topic_names
+from frazil.log.transactions.aborted import AbortedTransactions
 from frazil.log.view import PartitionView
 from frazil.model import TopicPartition
 from frazil.settings import TopicConfig
@@ -42,7 +44,7 @@ class ObservedPartition:
         self.swap: AbstractContextManager[object] = threading.Lock()
         self._observing = threading.Lock()
         self._observer = PartitionObserver(disk, topic, index)
-        self._last = PartitionView(0, 0, ())
+        self._last = PartitionView(0, 0, (), 0, AbortedTransactions())
 
     @property
     def view(self) -> PartitionView:
@@ -137,7 +139,7 @@ class ObservedLog:
         """Wait until one of several partitions has its offset. Returns False on timeout."""
 
         def is_any_readable() -> bool:
-            return any(p.view.durable_watermark > offset for p, offset in offsets)
+            return any(p.view.last_stable_offset > offset for p, offset in offsets)
 
         return self._commits.wait_for(is_any_readable, timeout_s)
 
@@ -147,6 +149,10 @@ class ObservedLog:
         key = TopicPartition(topic, partition)
         with self._lock:
             self._published[key] = max(self._published.get(key, 0), lake_watermark)
+
+    def discard(self, topic: str, partition: int, end: int) -> None:
+        """Remove what is below `end`: rows of it were removed from the lake."""
+        self._owner.call(Discard(topic, partition, end))
 
     def lake_watermark(self, topic: str, partition: int = 0) -> int | None:
         """Return the first offset that the lake does not hold; None if unknown."""

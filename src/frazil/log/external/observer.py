@@ -42,6 +42,7 @@ from frazil.log.segment import (
     walk_batches,
 )
 from frazil.log.topic import partition_folder, read_config
+from frazil.log.transactions.aborted_file import AbortedReader
 from frazil.log.view import PartitionView, SegmentView
 from frazil.log.watermarks import SegmentTail, StoredWatermarks, WatermarkReader
 
@@ -49,6 +50,7 @@ ATTEMPTS_MAX = 20
 """An attempt fails because files went away during it; the next starts with the current ones."""
 INTERVAL_BYTES = 64 * 1024
 """Between two entries of an index built by a walk."""
+ANY_OFFSET = 2**63 - 1
 ANY_TIME = 2**63 - 1
 """Latest timestamp of a segment that was not read: a search by time must read it."""
 
@@ -67,6 +69,7 @@ class PartitionObserver:
         self._folder = partition_folder(topic, partition)
         self._identity = identity_of(topic, partition)
         self._watermarks = WatermarkReader(disk, self._folder)
+        self._aborted = AbortedReader(disk, self._folder)
         self._known: dict[int, SegmentView] = {}
         """Segments with complete indexes, by base offset."""
         self._view: PartitionView | None = None
@@ -118,30 +121,37 @@ class PartitionObserver:
         return view
 
     def _observe_unowned(self, stored: StoredWatermarks) -> PartitionView:
-        end = self._scanned_end()
+        end, first_transaction = self._scanned_end(stored.durable_watermark)
         if end > stored.durable_watermark:
-            stored = replace(stored, durable_watermark=end, tail=None)
+            # What the last stable offset is beyond that, recovery finds out.
+            stable = stored.stable_point
+            if stable.last_stable_offset == stored.durable_watermark:
+                stable = stable._replace(last_stable_offset=min(end, first_transaction))
+            stored = replace(stored, durable_watermark=end, tail=None, stable=stable)
         return self._joined(stored, self._walked)
 
-    def _scanned_end(self) -> int:
-        """Return the offset after the last whole batch; 0 if the creation of the last segment was
-        torn."""
+    def _scanned_end(self, known: int) -> tuple[int, int]:
+        """Return the offset after the last whole batch, 0 if the creation of the last segment was
+        torn; and the first offset from `known` on that is part of a transaction."""
+        first_transaction = ANY_OFFSET
         bases = base_offsets(self._disk.list(self._folder), ".log")
         if not bases:
-            return 0
+            return 0, first_transaction
         with closing(self._open(bases[-1])) as file:
             if file.size() <= HEADER_BYTES:
-                return bases[-1]
+                return bases[-1], first_transaction
             header = self._header(file, bases[-1])
             if header.is_rewritten:
-                return header.sealed_end_offset
+                return header.sealed_end_offset, first_transaction
             end, position = bases[-1], HEADER_BYTES
             for batch in walk_batches(file, header, HEADER_BYTES, file.size(), end):
                 end, position = batch.end_offset, batch.end
+                if batch.base_offset >= known and batch.header.is_transactional:
+                    first_transaction = min(first_transaction, batch.base_offset)
             acknowledged = acknowledged_after(file, header, position, file.size())
         if acknowledged > end:
             raise self._missing(end, acknowledged)
-        return end
+        return end, first_transaction
 
     def _follow(self, stored: StoredWatermarks) -> PartitionView:
         view, tail = self._followed, stored.tail
@@ -154,7 +164,7 @@ class PartitionObserver:
             if last.info.base_offset == tail.base_offset:
                 segment = _ending_at(last, stored.durable_watermark, tail)
                 segments = (*view.segments[:-1], segment)
-                return PartitionView(view.start_offset, stored.durable_watermark, segments)
+                return self._view_of(stored, stored.durable_watermark, segments)
         known = {} if view is None else {s.info.base_offset: s for s in view.segments[:-1]}
 
         def unread(base: int, next_base: int) -> SegmentView:
@@ -187,7 +197,7 @@ class PartitionObserver:
             end_offset = segments[-1].info.end_offset
         if end_offset < end:
             raise self._missing(end_offset, end)
-        return PartitionView(start, end, tuple(segments))
+        return self._view_of(stored, end, tuple(segments))
 
     def _walked(self, base: int, next_base: int) -> SegmentView:
         """Return a segment with a complete index."""
@@ -208,7 +218,8 @@ class PartitionObserver:
         with closing(self._open(base)) as file:
             path, header = self._path(base), self._header(file, base)
             end = header.sealed_end_offset if header.is_rewritten else next_base
-            if base == tail.base_offset:
+            # A tail that compaction has overtaken tells the size before it.
+            if base == tail.base_offset and not header.is_rewritten:
                 return _ending_at(_unread(path, header), stored.durable_watermark, tail)
             indexed = self._indexed(path, header, end)
             if indexed is not None:
@@ -216,6 +227,18 @@ class PartitionObserver:
             # A sealed segment is cut after its last batch before the next one is created.
             size = header.sealed_bytes if header.is_rewritten else file.size()
             return _ending_at(_unread(path, header), end, SegmentTail(base, size, ANY_TIME))
+
+    def _view_of(
+        self, stored: StoredWatermarks, end: int, segments: tuple[SegmentView, ...]
+    ) -> PartitionView:
+        start, stable = stored.start_offset, stored.stable_point
+        return PartitionView(
+            start,
+            end,
+            segments,
+            max(start, stable.last_stable_offset),
+            self._aborted.read(stable.aborted_count),
+        )
 
     def _path(self, base: int) -> str:
         return f"{self._folder}/{segment_name(base)}"
@@ -259,8 +282,13 @@ class PartitionObserver:
 
 def _is_current(view: PartitionView, stored: StoredWatermarks) -> bool:
     """Return whether the watermarks are unchanged since this view."""
-    offsets = stored.start_offset, max(stored.start_offset, stored.durable_watermark)
-    return offsets == (view.start_offset, view.durable_watermark)
+    start, stable = stored.start_offset, stored.stable_point
+    return (
+        start,
+        max(start, stored.durable_watermark),
+        max(start, stable.last_stable_offset),
+        stable.aborted_count,
+    ) == (view.start_offset, view.durable_watermark, view.last_stable_offset, view.aborted.count)
 
 
 def _unread(path: str, header: SegmentHeader) -> SegmentView:

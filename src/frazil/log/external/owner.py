@@ -69,6 +69,14 @@ class PublishLake(msgspec.Struct, frozen=True, tag=True):
     lake_watermark: int
 
 
+class Discard(msgspec.Struct, frozen=True, tag=True):
+    """Rows below this offset were removed from the lake."""
+
+    topic: str
+    partition: int
+    end: int
+
+
 class Done(msgspec.Struct, frozen=True, tag=True):
     """The call succeeded."""
 
@@ -82,7 +90,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
-Call = KeepProgress | FindSubscriber | Finish | Reopen | SaveProgress | PublishLake
+Call = KeepProgress | FindSubscriber | Finish | Reopen | SaveProgress | PublishLake | Discard
 Reply = Done | Refused
 
 
@@ -142,4 +150,6 @@ def _answer(log: Log, call: Call) -> int:
             return log.subscriber(name).step()
         case PublishLake(topic, partition, lake_watermark):
             log.publish(topic, partition, lake_watermark)
+        case Discard(topic, partition, end):
+            log.discard(topic, partition, end)
     return 0

@@ -16,6 +16,7 @@ from itertools import pairwise
 from frazil.disk import Disk, File
 from frazil.errors import Conflict, Corrupt, OutOfRange
 from frazil.log.index import IndexEntry
+from frazil.log.reader import is_aborted
 from frazil.log.segment import (
     HEADER_BYTES,
     REPAIR_HINT,
@@ -24,6 +25,7 @@ from frazil.log.segment import (
     decode_segment_header,
     walk_batches,
 )
+from frazil.log.transactions.aborted import AbortedTransaction, AbortedTransactions
 from frazil.log.view import PartitionView, SegmentView
 
 
@@ -50,6 +52,8 @@ class SegmentRange:
     begin: int
     end: int
     extents: tuple[ByteRange, ...]
+    aborted: tuple[AbortedTransaction, ...] = ()
+    """Transactions whose batches are skipped."""
 
     @property
     def size_bytes(self) -> int:
@@ -62,10 +66,10 @@ def plan_ranges(view: PartitionView, begin: int, end: int, bytes_max: int) -> li
     A range is larger only if a single index interval is. Raises `OutOfRange` unless all offsets can
     be read.
     """
-    if not view.start_offset <= begin <= end <= view.durable_watermark:
+    if not view.start_offset <= begin <= end <= view.last_stable_offset:
         raise OutOfRange(
             f"offsets {begin} up to {end} are outside the log, which holds {view.start_offset} up "
-            f"to {view.durable_watermark}"
+            f"to {view.last_stable_offset}"
         )
     groups: list[list[ByteRange]] = []
     taken = 0
@@ -77,16 +81,21 @@ def plan_ranges(view: PartitionView, begin: int, end: int, bytes_max: int) -> li
         _extend(groups[-1], step)
     begins = [begin, *(group[0].offset for group in groups[1:]), end]
     return [
-        SegmentRange(begin=first, end=last, extents=tuple(group))
+        SegmentRange(
+            begin=first,
+            end=last,
+            extents=tuple(group),
+            aborted=tuple(view.aborted.overlapping(first, last)),
+        )
         for (first, last), group in zip(pairwise(begins), groups, strict=False)
     ]
 
 
 def end_within(view: PartitionView, begin: int, bytes_max: int) -> int:
     """Return the offset that `bytes_max` bytes reach from `begin` on: at least one index
-    interval, at most the durable watermark."""
+    interval, at most the last stable offset."""
     end, taken = begin, 0
-    for step in _steps(view, begin, view.durable_watermark):
+    for step in _steps(view, begin, view.last_stable_offset):
         taken += step.size_bytes
         if taken > bytes_max and end > begin:
             break
@@ -136,19 +145,22 @@ def _extend(extents: list[ByteRange], step: ByteRange) -> None:
 
 
 def read_range(disk: Disk, planned: SegmentRange) -> Iterator[StoredBatch]:
-    """Yield every batch with an offset in the range, checked. The first and last may have others,
-    too.
+    """Yield every batch with an offset in the range, checked, without aborted ones. The first and
+    last may have others, too.
 
     Raises `Conflict` if a file is no longer the planned one (plan again), `Corrupt` if its bytes
     are damaged.
     """
+    aborted = AbortedTransactions(planned.aborted)
     for extent in planned.extents:
         try:
             file = disk.open(extent.path)
         except FileNotFoundError:
             raise _replaced(extent) from None
         with closing(file):
-            yield from _read_extent(file, extent, planned)
+            for batch in _read_extent(file, extent, planned):
+                if not (aborted and is_aborted(batch, aborted)):
+                    yield batch
 
 
 def _read_extent(file: File, extent: ByteRange, planned: SegmentRange) -> Iterator[StoredBatch]:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypedDict, Unpack
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
+from frazil.disk import Buffer
 from frazil.errors import Malformed, TooLarge
 from frazil.log.format.compression import DECOMPRESSED_BYTES_MAX, Compression, compress, decompress
 from frazil.log.format.record import INT32_MAX, INT64_MAX, Record, append_record, read_record
@@ -161,8 +162,7 @@ def encode_parts(
             else max((r.timestamp_ms for r in records), default=NO_TIMESTAMP_MS)
         )
     attributes |= append_time * APPEND_TIME | transactional * TRANSACTIONAL | control * CONTROL
-    if len(records) > RECORD_COUNT_MAX:
-        raise _too_many(len(records))
+    check_count(len(records))
 
     parts: list[bytes] = []
     lowest = base_offset
@@ -201,7 +201,7 @@ def encode_batch(records: Sequence[Record], **fields: Unpack[BatchFields]) -> by
     return b"".join(parts)
 
 
-def parse_header(data: bytes, position: int = 0) -> BatchHeader:
+def parse_header(data: Buffer, position: int = 0) -> BatchHeader:
     """Return the header at `position`. Raises `Malformed` if no batch can start there.
 
     Reads only the header: records may be missing and the CRC wrong.
@@ -228,7 +228,7 @@ def parse_header(data: bytes, position: int = 0) -> BatchHeader:
 def check_batch(data: bytes) -> BatchHeader:
     """Return the header if `data` is exactly one whole, undamaged batch. Raises `Malformed` if
     not."""
-    header = _whole(data)
+    header = parse_whole(data)
     computed = crc32c(data[FRONT.size :])
     if computed != header.crc:
         raise Malformed(f"batch CRC32C is {computed:08x}, its header says {header.crc:08x}")
@@ -237,43 +237,7 @@ def check_batch(data: bytes) -> BatchHeader:
 
 def read_records(data: bytes, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
     """Return the records of one whole batch. Does not check the CRC: `check_batch` does."""
-    return list(_iterate_records(_whole(data), data, bytes_max))
-
-
-def validate_produced(
-    data: bytes, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
-) -> tuple[BatchHeader, bytes]:
-    """Check a batch from a client, including its records; return it as the log may store it.
-
-    The bytes are unchanged, unless the client sent a wrong max timestamp: that is corrected, as
-    Kafka does, because common clients send none and retention relies on it.
-    """
-    header = check_batch(data)
-    if header.attributes & (APPEND_TIME | CONTROL | DELETE_HORIZON):
-        raise Malformed(f"attributes {header.attributes:#x} must not be set by clients")
-    if header.base_offset != 0:
-        raise Malformed(f"base offset {header.base_offset}; a client must send 0")
-    if header.record_count != header.last_offset_delta + 1:
-        raise Malformed(
-            f"{header.record_count} records with last offset delta {header.last_offset_delta}"
-        )
-    if header.has_producer and (header.producer_epoch < 0 or header.base_sequence < 0):
-        raise Malformed(
-            f"producer {header.producer_id} with epoch {header.producer_epoch}"
-            f" and sequence {header.base_sequence}"
-        )
-    if header.producer_id < NO_PRODUCER or (header.is_transactional and not header.has_producer):
-        raise Malformed(f"producer id {header.producer_id}")
-    latest_ms = NO_TIMESTAMP_MS
-    # Offsets increase within 0..count-1, so they have no gap.
-    for record in _iterate_records(header, data, bytes_max):
-        if record.timestamp_ms < NO_TIMESTAMP_MS:
-            raise Malformed(f"timestamp {record.timestamp_ms} of record {record.offset}")
-        latest_ms = max(latest_ms, record.timestamp_ms)
-    if latest_ms != header.max_timestamp_ms:
-        data = with_max_timestamp(data, latest_ms)
-        header = parse_header(data)
-    return header, data
+    return list(_iterate_records(parse_whole(data), data, bytes_max))
 
 
 def with_base_offset(data: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
@@ -282,7 +246,7 @@ def with_base_offset(data: bytes, base_offset: int, leader_epoch: int = 0) -> by
     return b"".join((stamp, memoryview(data)[STAMP.size :]))
 
 
-def with_max_timestamp(data: bytes, timestamp_ms: int, *, append_time: bool = False) -> bytes:
+def with_max_timestamp(data: Buffer, timestamp_ms: int, *, append_time: bool = False) -> bytes:
     """Return the batch with another max timestamp; `append_time` makes it that of each record."""
     base_offset, _, leader_epoch, _, _ = FRONT.unpack_from(data)
     attributes, last_offset_delta, base_timestamp_ms, _, *rest = CHECKED.unpack_from(
@@ -290,7 +254,7 @@ def with_max_timestamp(data: bytes, timestamp_ms: int, *, append_time: bool = Fa
     )
     attributes |= append_time * APPEND_TIME
     checked = CHECKED.pack(attributes, last_offset_delta, base_timestamp_ms, timestamp_ms, *rest)
-    body = data[HEADER_BYTES:]
+    body = bytes(data[HEADER_BYTES:])
     return _front(base_offset, leader_epoch, checked, [body]) + body
 
 
@@ -305,7 +269,8 @@ def _front(base_offset: int, leader_epoch: int, checked: bytes, parts: Sequence[
     return FRONT.pack(base_offset, length, leader_epoch, MAGIC, crc) + checked
 
 
-def _whole(data: bytes) -> BatchHeader:
+def parse_whole(data: Buffer) -> BatchHeader:
+    """Return the header if `data` has the size it states. Raises `Malformed` if not."""
     header = parse_header(data)
     if header.size_bytes != len(data):
         raise Malformed(f"a batch of {header.size_bytes} bytes in {len(data)} bytes")
@@ -313,11 +278,11 @@ def _whole(data: bytes) -> BatchHeader:
 
 
 def _iterate_records(header: BatchHeader, data: bytes, bytes_max: int) -> Iterator[Record]:
-    if header.record_count > RECORD_COUNT_MAX:
-        raise _too_many(header.record_count)
+    check_count(header.record_count)
     body, position = data, HEADER_BYTES
     if header.compression is not Compression.NONE and len(data) > HEADER_BYTES:
-        body, position = decompress(header.compression, data[position:], bytes_max=bytes_max), 0
+        packed = memoryview(data)[position:]
+        body, position = bytes(decompress(header.compression, packed, bytes_max=bytes_max)), 0
     lowest = header.base_offset
     for _ in range(header.record_count):
         try:
@@ -336,5 +301,7 @@ def _iterate_records(header: BatchHeader, data: bytes, bytes_max: int) -> Iterat
         raise Malformed(f"{len(body) - position} bytes after the last record")
 
 
-def _too_many(count: int) -> TooLarge:
-    return TooLarge(f"{count} records in one batch; the limit is {RECORD_COUNT_MAX}")
+def check_count(count: int) -> None:
+    """Raise `TooLarge` if a batch may not have that many records."""
+    if count > RECORD_COUNT_MAX:
+        raise TooLarge(f"{count} records in one batch; the limit is {RECORD_COUNT_MAX}")

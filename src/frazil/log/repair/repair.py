@@ -25,11 +25,13 @@ from frazil.disk import Disk, File, make_directories
 from frazil.errors import Unknown
 from frazil.log.checkpoint import (
     STATE_NAME,
+    TRANSACTIONS_NAME,
     CheckpointState,
     PartitionFiles,
     load_index,
     save_index,
     save_state,
+    save_transactions,
 )
 from frazil.log.compaction import rewrite
 from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
@@ -64,6 +66,7 @@ from frazil.log.topic import (
     partition_folder,
     topic_names,
 )
+from frazil.log.transactions.state import Transactions
 from frazil.log.view import SegmentView
 from frazil.log.watermarks import FILE_BYTES as WATERMARK_BYTES
 from frazil.log.watermarks import NAME as WATERMARK_NAME
@@ -399,7 +402,7 @@ class _Repair:
         self.files.append(target)
 
     def forget(self, state: CheckpointState, findings: list[_Finding]) -> None:
-        """Make sure that no lost batch counts as a duplicate.
+        """Make sure that no lost batch counts as a duplicate, or as part of a transaction.
 
         A damaged checkpoint and the digests of damaged segments are removed; recovery rebuilds them
         from the remaining batches.
@@ -416,6 +419,9 @@ class _Repair:
             self.files.append(f"{folder}/{name}")
         if gone:
             disk.sync_directory(folder)
+        if findings and TRANSACTIONS_NAME in disk.list(folder):
+            save_transactions(self._files, Transactions(), 0)  # recovery replays the whole log
+            self.files.append(f"{folder}/{TRANSACTIONS_NAME}")
         lost = [gap for finding in findings for gap in finding.lost]
         if state.is_known and state.producers.forget(lost):
             save_state(self._files, state.start_offset, state.end_offset, state.producers)

@@ -11,6 +11,7 @@ tail.py         live tail
 dashboards.py   dashboards of the web page
 lake_tables.py  Iceberg tables in detail
 lake_jobs.py    flush, maintenance, snapshots
+retention.py    retention rules, erasure
 demo.py         demo data
 status.py       status, health, probes, metrics
 """

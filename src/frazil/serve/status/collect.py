@@ -20,6 +20,7 @@ from frazil.lake import (
 from frazil.log import ReadablePartition, ReadableTopic
 from frazil.metrics import Counter, find
 from frazil.model import Clock
+from frazil.removal import rule_statuses
 from frazil.serve.context import NodeContext
 from frazil.serve.status import model
 from frazil.status import WINDOW_S, ProcessInfo, Rates, WriterStatus, process_info
@@ -152,6 +153,7 @@ def _lake_status(lake: Lake, log: model.LogStatus, now_ms: int) -> model.LakeSta
             )
             for table in tables
         ],
+        retention=rule_statuses(lake, now_ms),
         trouble=lake.trouble if lake.died is None else f"the thread died: {lake.died!r}",
         given_up=None if lake.given_up is None else str(lake.given_up),
     )

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 
 from frazil.model import doc
+from frazil.removal import RuleStatus
 from frazil.status import IngestStatus, Rate, State, SubscriberStatus, Timing
 
 
@@ -76,6 +77,7 @@ class LakeStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_commit: CommitStatus | None
     commits: Annotated[list[CommitStatus], doc("Latest commits, newest first.")]
     tables: list[TableStatus]
+    retention: Annotated[list[RuleStatus], doc("Retention rules, and what they will remove.")]
     trouble: str | None
     given_up: str | None
 

@@ -155,6 +155,11 @@ export interface DurationsAnswer {
   dots: TraceDot[];
 }
 
+export interface EraseRequest {
+  where: string;
+  table?: string | null;
+}
+
 export interface ErrorAnswer {
   error: ErrorReason;
 }
@@ -340,6 +345,7 @@ export interface LakeStatus {
   last_commit: CommitStatus | null;
   commits: CommitStatus[];
   tables: TableStatus[];
+  retention: RuleStatus[];
   trouble: string | null;
   given_up: string | null;
 }
@@ -456,6 +462,9 @@ export interface Maintained {
   bytes_joined?: number;
   bytes_made?: number;
   manifests_joined?: number;
+  rows_removed?: number;
+  files_dropped?: number;
+  files_rewritten?: number;
   tags_made?: string[];
   tags_dropped?: string[];
   snapshots_expired?: number;
@@ -588,6 +597,10 @@ export interface PatternsAnswer {
   sampled_every: number;
 }
 
+export interface Previews {
+  tables: RemovalPreview[];
+}
+
 export interface ProcessStatus {
   process: string;
   pid: number;
@@ -619,6 +632,34 @@ export interface Reach {
   lake_watermark: number;
   durable_watermark: number;
   lag_bytes: number;
+}
+
+export interface RemovalPreview {
+  table: string;
+  rows: number;
+  files: number;
+}
+
+export interface RemovalReport {
+  tables: TableRemoval[];
+  skipped: string[];
+  log_copies: number;
+  hot_copies: number;
+  left: string[];
+}
+
+export interface RetentionAnswer {
+  rules: RuleStatus[];
+}
+
+export interface RuleStatus {
+  table: string;
+  where: string | null;
+  age_s: number;
+  cut_ms: number;
+  oldest_ms: number | null;
+  due_rows: number;
+  next_ms: number | null;
 }
 
 export interface Series {
@@ -763,6 +804,17 @@ export interface Suggestion {
   query: string;
   since: string | null;
   until: string | null;
+}
+
+export interface TableRemoval {
+  table: string;
+  rows: number;
+  files_dropped: number;
+  files_rewritten: number;
+  snapshots_expired: number;
+  tags_dropped: string[];
+  files_deleted: number;
+  rows_left: number;
 }
 
 export interface TableScan {

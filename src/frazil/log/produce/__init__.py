@@ -1,0 +1,9 @@
+"""log/produce: batches from Kafka clients, checked before they are appended. Needs numba.
+
+validate.py  validate_produced, append_of_batch: every rule for a client's batch; warm
+walk.py      the compiled loop over the records of a batch
+"""
+
+from frazil.log.produce.validate import append_of_batch, validate_produced, warm
+
+__all__ = ["append_of_batch", "validate_produced", "warm"]

@@ -1,0 +1,4 @@
+"""The Kafka port.
+
+wire/   codecs of the protocol's messages
+"""
