@@ -28,6 +28,7 @@ NOT_RUN = {
     r"frazil doctor\b.*--(spark|config)": "needs Spark or files of the reader; tests/doctor",
     r"frazil (flush|maintain)\b.*--data": "starts Spark; tests/lake",
     r"frazil maintain\b": "slow, with nothing to do; tests/lake",
+    r"frazil retention .*--(dry-run|apply)": "needs rules; tests/lake/maintain",
     r"frazil (backup|restore)\b": "in order; tests/live/test_backup.py",
     r"frazil repair\b(?!.*--dry-run)": "asks for confirmation; tests/log",
     r"frazil subscribers\b.*--remove": "needs a subscriber to remove",

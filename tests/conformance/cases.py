@@ -41,6 +41,8 @@ class Case:
     rejected: int = 0
     refused: str = ""
     says: str = ""
+    warns: str = ""
+    """What the response says of records that were stored with less."""
 
 
 def log(number: int, **fields: object) -> LogRecord:
@@ -475,10 +477,18 @@ CASES: dict[str, Case] = {
         row="D11", signal=METRICS, body=_summary(INT64_MAX), stored=1
     ),
     "10,000 attributes": Case(
-        row="D13", signal=LOGS, body=_attributes(10_000, lambda n: f"key.{n}"), stored=1
+        row="D13",
+        signal=LOGS,
+        body=_attributes(10_000, lambda n: f"key.{n}"),
+        stored=1,
+        warns="8976 attributes dropped",
     ),
     "a key of 1 MB": Case(
-        row="D13", signal=LOGS, body=_attributes(1, lambda _: "k" * 1_000_000), stored=1
+        row="D13",
+        signal=LOGS,
+        body=_attributes(1, lambda _: "k" * 1_000_000),
+        stored=1,
+        warns="1 keys cut",
     ),
     "a value of 1 MB": Case(
         row="D13",

@@ -14,6 +14,7 @@
     series.py        SeriesLimit: metric series of each service
     otlp/            the OTLP wire format: scan, JSON, decompression, redaction, limits
     status_codes.py  HTTP and gRPC status of each error
+    warm_up.py       compiles all loops ahead, for `frazil warm`
     totals.py        requests and records accepted and refused since start
 
 Everything is owned by the event loop. Large bodies are decompressed, converted and scanned in the
@@ -27,7 +28,6 @@ from frazil.ingest.otlp.redact import (
     load_hash_key,
     read_key_file,
 )
-from frazil.ingest.otlp.warm_up import warm
 from frazil.ingest.ports import OtlpPorts
 from frazil.ingest.totals import (
     Totals,
@@ -38,6 +38,7 @@ from frazil.ingest.totals import (
     totals_of,
     truncated_by_limit,
 )
+from frazil.ingest.warm_up import warm_all
 
 __all__ = [
     "CompiledRules",
@@ -53,5 +54,5 @@ __all__ = [
     "requests_by_transport",
     "totals_of",
     "truncated_by_limit",
-    "warm",
+    "warm_all",
 ]

@@ -73,7 +73,7 @@ class SeriesLimit:
         self._tracked = 0
         self._full: dict[bytes, int] = {}
         """Services that reached the limit, and data points refused."""
-        _warm()
+        warm()
 
     def enforce(self, body: bytes) -> SeriesResult:
         """Return a valid metrics request without data points of series beyond the limit."""
@@ -171,7 +171,7 @@ def _shown(name: bytes) -> str:
     return name.decode(errors="replace") or "unknown_service"
 
 
-def _warm() -> None:
+def warm() -> None:
     """Compile the loops, or load them from disk, so that no request waits."""
     nothing = np.empty(0, np.uint8)
     identify(nothing, np.empty((0, POINT_WORDS), np.int64))

@@ -49,7 +49,7 @@ def _steps(config: Config) -> Iterator[tuple[str, Callable[[], None]]]:
     from frazil.log import produce
     from frazil.model import arrow
 
-    yield "compiling the request scanner", ingest.warm
+    yield "compiling the request scanner", ingest.warm_all
     yield "compiling the check of Kafka batches", produce.warm
     yield "compiling the telemetry decoder", arrow.warm
     yield "compiling the filters of the hot tier", hot.warm
