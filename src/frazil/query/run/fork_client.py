@@ -30,6 +30,7 @@ that it hangs, and is replaced."""
 ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",  # its threads would be started before the fork
     "MIMALLOC_ARENA_RESERVE": "65536",  # KiB; by default 1 GiB of address space, which counts
+    "MIMALLOC_ARENA_EAGER_COMMIT": "0",  # else what is reserved counts, for each thread
     "MALLOC_ARENA_MAX": "2",
 }
 

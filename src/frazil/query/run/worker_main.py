@@ -42,6 +42,9 @@ NICENESS = 5
 """When processors are short, those who acknowledge and publish rows come before queries."""
 FRAME_BYTES = 8 * MiB
 """Rows sent at a time, unless a single row is larger."""
+STACKS_BYTES = 512 * 2 * MiB
+"""DataFusion reads files in up to 512 threads. The limit counts the whole of each stack, of which
+almost nothing is in use."""
 RESERVE_BYTES = 256 * MiB
 """Memory of threads, plans and batches, above the limit of the query."""
 
@@ -111,7 +114,7 @@ class WorkerMain:
         engine checks the memory in use, but a single allocation may be larger than all memory."""
         if self._data_bytes is None:
             return
-        limit = self._data_bytes + MEMORY_SLACK * memory_bytes_max + RESERVE_BYTES
+        limit = self._data_bytes + MEMORY_SLACK * memory_bytes_max + RESERVE_BYTES + STACKS_BYTES
         resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
 
 
