@@ -59,7 +59,7 @@ def test_shortcuts_switch_screens_and_are_listed(page: Page) -> None:
     expect(page).to_have_url(re.compile("/sql"))
     page.locator("#screen").focus()
     page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keys")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(keys).to_contain_text("go to Logs")
     page.keyboard.press("Escape")
     expect(keys).to_be_hidden()

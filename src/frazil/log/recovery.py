@@ -33,6 +33,7 @@ from frazil.log.dedup.digests import Digest, DigestWindow, decode_digests
 from frazil.log.dedup.producers import Producers
 from frazil.log.format.batch import BatchHeader
 from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
+from frazil.log.partition_transactions import PartitionTransactions
 from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
@@ -47,7 +48,6 @@ from frazil.log.segment import (
     side_name,
     walk_batches,
 )
-from frazil.log.partition_transactions import PartitionTransactions
 from frazil.log.transactions.state import step_of
 from frazil.log.view import SegmentView, batches_of
 from frazil.log.watermarks import StoredWatermarks, WatermarkFile
@@ -265,7 +265,7 @@ def _open_sealed(
             path=path,
             position=position,
             expected=f"a batch at offset {offset}, before the next segment at {next_base}",
-            found="bytes that are no such batch" if position < size else "the end of the file",
+            found="other bytes" if position < size else "the end of the file",
             hint=REPAIR_HINT,
         )
     info = SegmentInfo(
@@ -361,7 +361,7 @@ def _read_active(
             path=segment.path,
             position=segment.size_bytes,
             expected=f"a batch at offset {offset}; everything below {limit} was acknowledged",
-            found="bytes that are no such batch" if cut_bytes else "the end of the file",
+            found="other bytes" if cut_bytes else "the end of the file",
             hint=REPAIR_HINT,
         )
     if cut_bytes:

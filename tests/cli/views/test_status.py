@@ -35,7 +35,7 @@ def test_latencies_and_the_lake_job_are_shown_if_present(tmp_path: Path) -> None
     status["ingest"]["acknowledging"] = None
     status["lake"]["doing"] = {
         "work": "round",
-        "step": "commits",
+        "step": "committing",
         "table": "logs",
         "begun_ms": 0,
         "age_s": 3.0,
