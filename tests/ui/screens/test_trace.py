@@ -403,7 +403,7 @@ def test_spans_are_copied_as_text_json_and_markdown(small: Page) -> None:
     open_known(small, f"?span={shop.CALL}")
     expect(panel(small)).to_contain_text("UNSET")
     line = copied(small, "Copy line")
-    assert line.startswith("shop: call the bank, internal, 60 ms (own 20 ms), at +10 ms of 100 ms")
+    assert line.startswith("shop: call the bank, internal, 60 ms (self 20 ms), at +10 ms of 100 ms")
     span = json.loads(copied(small, "Copy JSON"))
     assert span["time_unix_nano"] == str(shop.BEGIN + 10 * shop.MS)
     tree = json.loads(copied(small, "Subtree as JSON"))
