@@ -78,7 +78,7 @@ def test_the_command_palette_runs_a_command(page: Page) -> None:
 
 def test_an_unknown_address_shows_an_error(page: Page) -> None:
     page.goto("/no/such/page")
-    expect(page.get_by_role("alert")).to_contain_text("no such page")
+    expect(page.get_by_role("alert")).to_contain_text("Page not found")
 
 
 def test_the_time_picker_works_with_the_keyboard(page: Page) -> None:

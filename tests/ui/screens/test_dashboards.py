@@ -245,7 +245,7 @@ def test_a_conflicting_save_can_be_saved_as_a_copy(page: Page, node: Node) -> No
         store(node, "both", stat(7))
         second.get_by_role("button", name="Save", exact=True).click()
         expect(second.get_by_role("status")).to_contain_text("changed in the meantime")
-        second.get_by_role("button", name="Save as a copy").click()
+        second.get_by_role("button", name="Save a copy").click()
         expect(second).to_have_url(re.compile("/dashboard/both-copy"))
         expect(panel(second, "Panel 0")).to_be_visible()
     assert [each["id"] for each in file_of(node, "both")["panels"]] == ["p7"]
@@ -319,7 +319,7 @@ def test_the_json_can_be_edited(page: Page, node: Node) -> None:
     area = page.get_by_label("Dashboard JSON")
     area.fill("{")
     page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_role("alert")).to_contain_text("not JSON")
+    expect(page.get_by_role("alert")).to_contain_text("Not JSON")
     area.fill(json.dumps({"format": 1, "title": "Other", "panels": [stat(3), stat(4, y=12)]}))
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("heading", name="Other")).to_be_visible()

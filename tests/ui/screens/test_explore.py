@@ -100,7 +100,9 @@ def test_every_metric_kind_is_charted(
 ) -> None:
     """With its default aggregates, its unit, and visible pixels."""
     page.goto(f"/explore?metric={name}")
-    expect(page.get_by_label("One metric").locator("header")).to_contain_text(kind)
+    expect(page.get_by_role("region", name="Metric", exact=True).locator("header")).to_contain_text(
+        kind
+    )
     choices = page.get_by_role("group", name="Aggregate")
     for aggregate in aggregates:
         pressed = choices.get_by_role("button", name=aggregate, exact=True)

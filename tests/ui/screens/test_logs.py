@@ -171,7 +171,7 @@ def test_the_search_box_completes_searches_and_marks_errors(page: Page) -> None:
 def test_the_same_query_is_shown_as_sql(page: Page) -> None:
     page.goto("/logs?q=order&is=service_name%3Dcheckout")
     page.get_by_role("button", name="SQL").click()
-    text = page.get_by_label("The query as SQL")
+    text = page.get_by_label("Query as SQL")
     expect(text).to_have_value(re.compile(r"matches\(body, 'order'\)"))
     expect(text).to_have_value(re.compile("service_name = 'checkout'"))
     text.fill("SELECT 1")

@@ -81,7 +81,7 @@ def test_deployments_are_marked_on_charts(page: Page) -> None:
     expect(payment.locator(".mark")).to_have_count(0)
     deployed = re.compile(r"checkout 1\.8\.0 deployed at [\d:]{8}, after 1\.7\.4")
     page.goto("/traces")
-    expect(page.get_by_role("img", name="Durations of traces")).to_have_attribute(
+    expect(page.get_by_role("img", name="Trace durations")).to_have_attribute(
         "aria-label", deployed
     )
     page.goto("/logs")

@@ -56,7 +56,7 @@ def test_the_first_span_switches_the_page_to_the_overview(browser: Browser, empt
         )
         expect(page.get_by_role("heading", name="No errors")).to_be_visible()
         page.get_by_role("button", name="Send demo data").click()
-        stop = page.get_by_role("button", name="Stop the demo")
+        stop = page.get_by_role("button", name="Stop demo")
         expect(stop).to_be_visible()
         expect(page.get_by_role("row").filter(has_text="gateway").first).to_be_visible()
         stop.click()

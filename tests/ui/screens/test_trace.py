@@ -453,7 +453,7 @@ def test_the_screen_is_accessible(browser: Browser, known: Node, theme: Theme) -
         ):
             page.goto(f"/trace/{shop.TRACE}?span={shop.FAILED}&tab={tab}&show={show}")
             expect(panel(page)).to_contain_text("ERROR")
-            expect(panel(page)).not_to_contain_text("Reading")
+            expect(panel(page)).not_to_contain_text("Loading")
             assert accessibility_violations(page) == []
 
 

@@ -60,7 +60,7 @@ def test_traces_are_listed_without_any_filter(page: Page) -> None:
     page.goto("/traces")
     first = lines(page).first
     expect(first).to_contain_text(re.compile(r"storefront|mailer"))
-    expect(page.get_by_role("img", name="Durations of traces over time")).to_be_visible()
+    expect(page.get_by_role("img", name="Trace durations over time")).to_be_visible()
     expect(page.get_by_role("status").filter(has_text="found in")).to_contain_text("traces")
     first.click()
     expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}"))
@@ -222,7 +222,7 @@ def test_a_drag_narrows_time_and_duration_together(page: Page) -> None:
     page.goto("/traces?from=30m")
     expect(lines(page).first).to_be_visible()
     before = page.url
-    box = page.get_by_role("img", name="Durations of traces").bounding_box()
+    box = page.get_by_role("img", name="Trace durations").bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + 30
     page.mouse.move(x, y)
@@ -247,7 +247,7 @@ def test_a_dot_shows_its_trace_and_a_click_opens_it(page: Page) -> None:
     expect(first).to_be_visible()
     page.locator("#screen").focus()
     page.keyboard.press("j")  # marks the same trace in the picture
-    picture = page.get_by_role("img", name="Durations of traces")
+    picture = page.get_by_role("img", name="Trace durations")
     box = picture.bounding_box()
     assert box is not None
     found = False
@@ -372,7 +372,7 @@ def test_hidden_parts_send_no_requests(page: Page) -> None:
     page.get_by_role("button", name="Hide durations").click()
     page.get_by_role("button", name="Facets", exact=True).click()
     expect(page).to_have_url(re.compile("side=0.*dots=0"))
-    expect(page.get_by_role("img", name="Durations of traces")).to_have_count(0)
+    expect(page.get_by_role("img", name="Trace durations")).to_have_count(0)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(urlparse(request.url).path))
     page.reload()
