@@ -409,7 +409,7 @@ def test_spans_are_copied_as_text_json_and_markdown(small: Page) -> None:
     tree = json.loads(copied(small, "Subtree as JSON"))
     assert [each["name"] for each in tree["spans"]] == ["call the bank", "charge"]
     told = copied(small, "Subtree as Markdown")
-    assert "\n  - **bank** charge (+10 ms, 40 ms, own 40 ms) **failed**\n" in told
+    assert "\n  - **bank** charge (+10 ms, 40 ms, self 40 ms) **failed**\n" in told
     assert "`exception.type`: `NoMoney`" in told
 
 

@@ -134,7 +134,7 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("logs", {"_value_types": "||[]", "body": "b"}, "body", "'b' has no word"),
     ("logs", {"_value_types": "||se", "body": "b"}, "body", "is not what its word says"),
     ("logs", {"_value_types": "||si", "body": "b"}, "body", "is not what its word says"),
-    ("logs", {"_value_types": "||sd", "body": '"1.5"'}, "body", "is no 'd'"),
+    ("logs", {"_value_types": "||sd", "body": '"1.5"'}, "body", "is not 'd'"),
     ("logs", {"_value_types": "||sd", "body": "NaN"}, "body", "is not JSON"),
     ("logs", {"_value_types": "||sy", "body": "aGVsbG8="}, "body", "is not what"),
 ]
