@@ -42,7 +42,7 @@ class Shutdown:
     def _guard(self) -> None:
         if self._is_done.wait(self._within_s):
             return
-        logger.error("the stop took too long, the process ends as by a kill", extra=self.facts())
+        logger.error("shutdown took too long, exiting now", extra=self.facts())
         logging.shutdown()
         os._exit(CUT_CODE)
 

@@ -689,7 +689,7 @@ def test_a_short_disk_gets_back_the_files_that_the_lake_has() -> None:
     assert check(1999) == [10, 20], "one file is enough"
     assert check(-20_000) == [20], "the lake does not have its last row"
     assert EVICTED.value(reason="disk", topic=TOPIC) == evicted + 2
-    assert "bytes of the hot tier given up" in (machine.tier.disk_shortage or "")
+    assert "bytes of the hot tier evicted" in (machine.tier.disk_shortage or "")
     assert places(machine.tier.pieces("logs")) == expected_places(30)[40:]
     assert check(20_000) == [20]
     assert machine.tier.disk_shortage is None

@@ -13,8 +13,8 @@ from frazil.node.api_listener import ApiListener
 from frazil.status import Check
 
 TIMEOUT_S = 20
-OK = Check(room="reader", state="ok")
-AWAY = Check(room="reader", state="failed", why="the reader is restarting: signal 11")
+OK = Check(component="reader", state="ok")
+AWAY = Check(component="reader", state="failed", why="the reader is restarting: signal 11")
 
 
 class Reader:

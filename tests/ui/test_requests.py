@@ -214,9 +214,9 @@ def test_services_and_map_equal_duckdb(page: Page, expected: Expected) -> None:
         wanted = rated(services.pop(name.lstrip("▸ \n").strip()), expected.seconds)
         check_texts(wanted, rate=rate, share=share, p50=p50, p95=p95, p99=p99)
     assert services == {}
-    page.get_by_role("tab", name="Calls as a table").click()
+    page.get_by_role("tab", name="Dependencies").click()
     calls = expected.red("caller", "service_name", where="caller <> service_name")
-    listed = page.get_by_role("tabpanel").locator("tbody tr").filter(has_not_text="by messages")
+    listed = page.get_by_role("tabpanel").locator("tbody tr").filter(has_not_text="async")
     expect(listed).to_have_count(len(calls))
     for row in listed.all():
         caller, callee, rate, _, share, p95, p99, _ = cells(row)

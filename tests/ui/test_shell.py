@@ -59,7 +59,7 @@ def test_shortcuts_switch_screens_and_are_listed(page: Page) -> None:
     expect(page).to_have_url(re.compile("/sql"))
     page.locator("#screen").focus()
     page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keys")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(keys).to_contain_text("go to Logs")
     page.keyboard.press("Escape")
     expect(keys).to_be_hidden()
@@ -78,7 +78,7 @@ def test_the_command_palette_runs_a_command(page: Page) -> None:
 
 def test_an_unknown_address_shows_an_error(page: Page) -> None:
     page.goto("/no/such/page")
-    expect(page.get_by_role("alert")).to_contain_text("no such page")
+    expect(page.get_by_role("alert")).to_contain_text("Page not found")
 
 
 def test_the_time_picker_works_with_the_keyboard(page: Page) -> None:

@@ -39,10 +39,10 @@ def test_the_keyboard_leads_from_the_start_page_to_the_logs_of_a_failed_span(pag
         tab_to(page, r"Logs( \d+)?$")
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile("show=logs"))
-        if panel.get_by_label("Logs of the span").count():
+        if panel.get_by_label("Span logs").count():
             break
         page.keyboard.press("Escape")
-    expect(panel.get_by_label("Logs of the span")).to_contain_text(re.compile("ERROR|WARN"))
+    expect(panel.get_by_label("Span logs")).to_contain_text(re.compile("ERROR|WARN"))
 
 
 def test_three_clicks_lead_from_the_start_page_to_the_cause(page: Page) -> None:
@@ -50,7 +50,7 @@ def test_three_clicks_lead_from_the_start_page_to_the_cause(page: Page) -> None:
     page.goto("/")
     why = page.get_by_role("row").filter(has_text="no answer within 1500 ms").first
     why.get_by_role("link", name="Open trace").click()
-    views = page.get_by_role("navigation", name="Views of the trace")
+    views = page.get_by_role("navigation", name="Trace views")
     views.get_by_role("link", name="Logs").click()
     line = page.locator("#screen").get_by_text("timed out").or_(page.get_by_text("no answer"))
     expect(line.first).to_be_visible()

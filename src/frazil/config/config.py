@@ -34,7 +34,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         dict[str, str],
         doc(
             "How long rows are kept, by table or by `table where condition`: hours, days or weeks. "
-            "Rows without a rule are kept for ever."
+            "Rows without a rule are kept forever."
         ),
     ] = msgspec.field(default_factory=dict)
     redact: Annotated[

@@ -151,7 +151,7 @@ class Sealer:
             if not partition.segments.start_at(end):
                 return False
         except OSError as error:
-            logger.error("hot rows not given up", extra={"reason": str(error)})
+            logger.error("hot rows not evicted", extra={"reason": str(error)})
             return False
         with self._visible.swap:
             partition.frozen = partition.frozen[1:]
@@ -238,7 +238,7 @@ class Sealer:
                 self._given_up_bytes += freed
                 self._space_ns = now_ns + UNMAP_MS * NS_PER_MS
         except OSError as error:
-            logger.error("no room made on the disk", extra={"reason": str(error)})
+            logger.error("cannot free disk space", extra={"reason": str(error)})
 
     def _report_shortage(self, missing: int) -> None:
         if not missing:
@@ -247,7 +247,7 @@ class Sealer:
         if self.shortage is None:
             logger.warning("the disk is short of space", extra={"missing_bytes": missing})
         self.shortage = (
-            f"the disk is short of space: {self._given_up_bytes} bytes of the hot tier given up, "
+            f"the disk is short of space: {self._given_up_bytes} bytes of the hot tier evicted, "
             "whose rows are in the lake"
         )
 

@@ -38,8 +38,8 @@ SWEEP_S = 1.0
 SWEEPS_PER_TIMEOUT = 4
 """Pending reads are checked every SWEEP_S, but at least this many times per body timeout."""
 
-IN_FLIGHT = Gauge("frazil.ingest.in_flight.bytes", "Bytes of requests that are not answered yet.")
-SERVED = Gauge("frazil.ingest.in_flight.requests", "Requests that are not answered yet.")
+IN_FLIGHT = Gauge("frazil.ingest.in_flight.bytes", "Bytes of requests in flight.")
+SERVED = Gauge("frazil.ingest.in_flight.requests", "Requests in flight.")
 IS_OPEN = Gauge("frazil.ingest.gate.open", "1 while requests are admitted, 0 while refused.")
 CLOSINGS = Counter("frazil.ingest.gate.closings", "Times the gate closed, by reason.")
 

@@ -162,7 +162,7 @@ class Reader:
         elif is_limited:
             offset = limit  # compaction may have removed what was before it
         elif taken < bytes_max or not batches:
-            raise _damaged(segment, position, "bytes that are no such batch")
+            raise _damaged(segment, position, "other bytes")
         self._entry = IndexEntry(offset, position)
         self.offset = offset
         return batches

@@ -265,7 +265,7 @@ def _open_sealed(
             path=path,
             position=position,
             expected=f"a batch at offset {offset}, before the next segment at {next_base}",
-            found="bytes that are no such batch" if position < size else "the end of the file",
+            found="other bytes" if position < size else "the end of the file",
             hint=REPAIR_HINT,
         )
     info = SegmentInfo(
@@ -361,7 +361,7 @@ def _read_active(
             path=segment.path,
             position=segment.size_bytes,
             expected=f"a batch at offset {offset}; everything below {limit} was acknowledged",
-            found="bytes that are no such batch" if cut_bytes else "the end of the file",
+            found="other bytes" if cut_bytes else "the end of the file",
             hint=REPAIR_HINT,
         )
     if cut_bytes:

@@ -58,7 +58,7 @@ def batches_of(disk: Disk, segment: SegmentView) -> Iterator[StoredBatch]:
                 path=segment.path,
                 position=position,
                 expected="an acknowledged batch",
-                found="bytes that are no such batch",
+                found="other bytes",
                 hint=REPAIR_HINT,
             )
     finally:

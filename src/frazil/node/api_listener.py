@@ -146,7 +146,7 @@ class ApiListener:
             ready = is_ready(checks)
             status = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
             return _text(status, readiness_text(checks) if is_verbose or not ready else "ok\n")
-        why = next((check.why for check in checks if check.room == "reader"), None)
+        why = next((check.why for check in checks if check.component == "reader"), None)
         return _away(why or "the reader cannot take more connections")
 
     async def close(self) -> None:

@@ -75,7 +75,7 @@ ENVIRONMENT = {
 """Of the reader and its children, unless it is set."""
 
 STARTED = Counter("frazil.node.reader.starts", "Reader processes started.")
-ENDED = Counter("frazil.node.reader.ends", "Reader processes that ended unasked, by reason.")
+ENDED = Counter("frazil.node.reader.ends", "Unexpected exits of the reader process, by reason.")
 
 EXIT = "exit code"
 """Begin of the reason of a life that no signal has ended."""
@@ -163,19 +163,19 @@ class ReaderProcess:
         now = self._now
         if now.state != "running":
             why = f"the reader is {now.state}" + (f": {now.why}" if now.why else "")
-            next_step = "ingest continues; it is restarted by itself, see the log of the node"
-            return [Check(room="reader", state="failed", why=why, next_step=next_step)]
+            next_step = "ingest continues; it restarts automatically, see the log of the node"
+            return [Check(component="reader", state="failed", why=why, next_step=next_step)]
         if self.silence_s > LATE_S:
             why = f"the reader has not responded for {self.silence_s:.1f} s"
             next_step = f"ingest continues; after {SILENCE_S_MAX:g} s it is restarted"
-            return [Check(room="reader", state="failed", why=why, next_step=next_step)]
-        return [Check(room="reader", state="ok"), *now.checks]
+            return [Check(component="reader", state="failed", why=why, next_step=next_step)]
+        return [Check(component="reader", state="ok"), *now.checks]
 
     def watch(self) -> None:
         """Kill a reader that does not respond. Called about once a second."""
         limit = SILENCE_S_MAX if self.is_running else START_S_MAX
         if self._thread is not None and self.silence_s > limit:
-            logger.error("reader does not respond, it is killed", extra={"pid": self._life.pid})
+            logger.error("reader does not respond, killing it", extra={"pid": self._life.pid})
             self._set(heard_ns=self._clock.monotonic_ns())
             self._life.kill()
 
@@ -187,7 +187,7 @@ class ReaderProcess:
             self._life.control.send(Stop(within_s))
         self._thread.join(within_s + KILL_WAIT_S)
         if self._thread.is_alive():
-            logger.error("reader did not stop in time, it is killed")
+            logger.error("reader did not stop in time, killing it")
             self._life.kill()
             self._thread.join()
 
@@ -211,7 +211,7 @@ class ReaderProcess:
                 self._set(state="stopped")
                 return
             ENDED.add(reason=reason)
-            logger.error("reader ended, it is started again", extra={"reason": reason})
+            logger.error("reader ended, restarting it", extra={"reason": reason})
             self._set(state="restarting", why=reason, pid=None, checks=())
             if self._seconds_since(began_ns) > EXITS_S:
                 self._exit_count = 0

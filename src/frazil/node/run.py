@@ -68,7 +68,7 @@ class NodeAddresses:
 
 def log_room(name: str, facts: Facts) -> None:
     """Log that a component is ready; the default of `on_room`."""
-    logger.info("room is ready", extra={"room": name, **facts})
+    logger.info("component is ready", extra={"component": name, **facts})
 
 
 async def run(
@@ -107,7 +107,7 @@ async def run(
         await asyncio.wait({stopping, *workers}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         node.uptime.state = "stopping"
-        logger.info("stopping", extra={"requests_in_hand": node.otlp.admission().request_count})
+        logger.info("stopping", extra={"requests_in_flight": node.otlp.admission().request_count})
         stop.begin()
         await asyncio.to_thread(tracing.flush, TRACES_S)  # the node may export to itself
     logger.info("stopped", extra=stop.facts())

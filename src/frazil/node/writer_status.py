@@ -150,7 +150,7 @@ def writer_checks(log: Log, otlp: OtlpPorts, uptime: Uptime) -> list[Check]:
     """Check every component of the writer, in memory only."""
     findings = {"node": _node(uptime), "log": _log(log), "ingest": _ingest(otlp)}
     return [
-        Check(room=room, state=state, why=why, next_step=next_step)
+        Check(component=room, state=state, why=why, next_step=next_step)
         for room, (state, why, next_step) in findings.items()
     ]
 
@@ -165,7 +165,7 @@ def _log(log: Log) -> _Finding:
     if failure is not None:
         return "failed", f"writing stopped: {failure}", "check the disk, then restart the node"
     if budget.is_disk_full:
-        remedy = "free disk space; requests are accepted again by themselves"
+        remedy = "free disk space; the node then accepts requests again"
         return "failed", "the disk is full, and requests are refused", remedy
     used = f"{budget.used_bytes} of {budget.hard_bytes_max} bytes"
     if budget.is_full:
@@ -176,7 +176,7 @@ def _log(log: Log) -> _Finding:
         return "degraded", f"the log is almost full: {used}", remedy
     if budget.is_disk_short:
         remedy = "free disk space, see docs/operating.md, Disk full"
-        return "degraded", "the disk is short of space: the log keeps only what it must", remedy
+        return "degraded", "the disk is short of space: the log keeps only what is required", remedy
     return _OK
 
 
@@ -206,5 +206,5 @@ def _ingest(otlp: OtlpPorts) -> _Finding:
         return _OK
     if admission.is_draining:
         return "failed", why, None
-    remedy = "it recovers by itself; otherwise see the log of the node"
-    return "degraded", f"requests are asked to retry: {why}", remedy
+    remedy = "it recovers automatically; otherwise see the log of the node"
+    return "degraded", f"clients must retry: {why}", remedy

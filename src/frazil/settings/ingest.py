@@ -29,9 +29,7 @@ class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     json_bytes_max: Annotated[
         int, doc("JSON body, which takes much longer to parse and many times its size in memory.")
     ] = 4 * MiB
-    in_flight_bytes_max: Annotated[int, doc("All bodies received and not answered yet.")] = (
-        128 * MiB
-    )
+    in_flight_bytes_max: Annotated[int, doc("Bodies of all requests in flight.")] = 128 * MiB
     requests_max: Annotated[int, doc("Requests served at the same time, both ports together.")] = (
         1024
     )

@@ -30,10 +30,10 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         int, doc("About how many bytes one fsync covers when many appends wait.")
     ] = 16 * MiB
     queue_bytes_max: Annotated[
-        int, doc("Bytes waiting for the disk. Above it, clients are told to retry later.")
+        int, doc("Bytes waiting for the disk. Above it, clients must retry later.")
     ] = 128 * MiB
     queue_count_max: Annotated[
-        int, doc("Batches waiting for the disk. Above it, clients are told to retry later.")
+        int, doc("Batches waiting for the disk. Above it, clients must retry later.")
     ] = 20_000
     disk_bytes_max: Annotated[int, doc("Disk space for the log, all topics together.")] = 10 * GiB
     when_full: Annotated[

@@ -15,7 +15,7 @@ Health = Literal["ok", "degraded", "failed"]
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """State of one component."""
 
-    room: str
+    component: str
     state: Health
     why: Annotated[str | None, doc("What is wrong, or worth knowing.")] = None
     next_step: Annotated[str | None, doc("What to do; null if nothing.")] = None
@@ -36,4 +36,4 @@ def _line(check: Check) -> str:
     sign = "[-]" if check.state == "failed" else "[+]"
     text = "; ".join(part for part in (check.why, check.next_step) if part is not None)
     text = " ".join(text.split())  # messages of Spark have line breaks
-    return f"{sign}{check.room} {check.state}{f': {text}' if text else ''}"
+    return f"{sign}{check.component} {check.state}{f': {text}' if text else ''}"

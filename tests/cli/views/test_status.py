@@ -35,7 +35,7 @@ def test_latencies_and_the_lake_job_are_shown_if_present(tmp_path: Path) -> None
     status["ingest"]["acknowledging"] = None
     status["lake"]["doing"] = {
         "work": "round",
-        "step": "commits",
+        "step": "committing",
         "table": "logs",
         "begun_ms": 0,
         "age_s": 3.0,
@@ -46,4 +46,4 @@ def test_latencies_and_the_lake_job_are_shown_if_present(tmp_path: Path) -> None
     }
     lines = lines_of(status)
     assert "            sync 0.512 ms (p99 12.3 ms); acknowledge -; 0 batches queued" in lines
-    assert lines[-1].startswith("spark       not_started; round: commits (logs), 1")
+    assert lines[-1].startswith("spark       not_started; round: committing (logs), 1")

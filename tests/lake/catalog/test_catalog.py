@@ -145,7 +145,7 @@ def test_an_unreachable_catalog_is_unavailable(tmp_path: Path) -> None:
     """No server, or not a database: the error names the catalog."""
     (tmp_path / "text.db").write_text("this is no database, whatever its name says" * 100)
     for uri in ("http://127.0.0.1:1", f"sqlite:///{tmp_path}/text.db", "sqlite:////proc/no/x.db"):
-        with pytest.raises(Unavailable, match=r"catalog frazil does not answer.*lake\.catalog"):
+        with pytest.raises(Unavailable, match=r"catalog frazil does not respond.*lake\.catalog"):
             open_catalog(LakeConfig(catalog={"uri": uri}), tmp_path)
 
 

@@ -297,7 +297,7 @@ def opening(folder: Path, table: str) -> Callable[[], object]:
 
 
 def test_a_missing_folder_or_table_is_an_error(tmp_path: Path, folder: Folder) -> None:
-    with pytest.raises(Unknown, match="no data folder of Frazil"):
+    with pytest.raises(Unknown, match="not a data folder of Frazil"):
         opening(tmp_path / "nothing", "logs")()
     assert not (tmp_path / "nothing").exists()
     with pytest.raises(Unknown, match="the tables are logs, spans, metrics"):

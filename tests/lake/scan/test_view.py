@@ -126,9 +126,9 @@ def test_an_unreadable_catalog_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "catalog.db").write_bytes(b"this is no database, whatever its name is")
     view = LakeView(LakeConfig(), tmp_path)
-    with pytest.raises(Unavailable, match="does not answer"):
+    with pytest.raises(Unavailable, match="does not respond"):
         view.pin()
-    with pytest.raises(Unavailable, match="does not answer"):
+    with pytest.raises(Unavailable, match="does not respond"):
         view.pin()
     view.close()
 

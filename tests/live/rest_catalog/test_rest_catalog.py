@@ -275,7 +275,7 @@ def test_every_request_may_fail(world: Rested) -> None:
         try:
             appender.append()
         except Unavailable as error:
-            assert "the catalog frazil does not answer" in str(error)
+            assert "the catalog frazil does not respond" in str(error)
             failed += 1
         assert world.proxy.is_done()
         appender.append()
@@ -331,9 +331,9 @@ def test_a_server_outage(world: Rested, server: RestServer) -> None:
     appender.append()
     server.kill()
     world.add(1)
-    with pytest.raises(Unavailable, match=r"catalog frazil does not answer.*Check that it runs"):
+    with pytest.raises(Unavailable, match=r"catalog frazil does not respond.*Check that it runs"):
         appender.append()
-    with pytest.raises(Unavailable, match=r"catalog frazil does not answer.*Check that it runs"):
+    with pytest.raises(Unavailable, match=r"catalog frazil does not respond.*Check that it runs"):
         open_catalog(world.config, world.folder)
     server.start()
     appender.append()

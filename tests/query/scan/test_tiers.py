@@ -281,7 +281,7 @@ def test_an_unreadable_lake_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "lake" / "catalog.db").write_bytes(b"this is no database, whatever its name is")
     view = LakeView(LakeConfig(), tmp_path)
     with Engine.open(dict, TABLES, QueryConfig(), CLOCK, view) as engine:
-        with pytest.raises(Unavailable, match="does not answer"):
+        with pytest.raises(Unavailable, match="does not respond"):
             engine.sql("SELECT count(*) FROM logs")
         assert engine.sql("SELECT 1").fetchall() == [(1,)]
 

@@ -203,11 +203,11 @@ def test_a_running_round_is_in_the_status(tmp_path: Path) -> None:
         assert _doing(rooms) is None
         lake.run(append)
         assert _doing(rooms) is None
-        with lake._maintenance._reporting("logs", "joins files"):
+        with lake._maintenance._reporting("logs", "compacting files"):
             seen.append(_doing(rooms))
     writing, joining = seen
     assert writing is not None
-    assert (writing.work, writing.step, writing.task_count) == ("round", "writes files", 1)
+    assert (writing.work, writing.step, writing.task_count) == ("round", "writing files", 1)
     assert writing.log_bytes > 0
     assert writing.done_bytes == 0
     assert joining is not None

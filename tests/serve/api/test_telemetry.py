@@ -492,7 +492,7 @@ def test_status_of_a_node(there: Served, sent: Sent) -> None:
     assert status["hot"]["rows"]["logs"] == len(sent.logs)
     assert {topic["topic"] for topic in status["log"]["topics"]} >= {"otlp_logs", "otlp_spans"}
     health = get(there, "health")
-    assert {"log", "ingest", "hot"} <= {check["room"] for check in health["checks"]}
+    assert {"log", "ingest", "hot"} <= {check["component"] for check in health["checks"]}
     assert there.ask("GET", "/livez").body == b"ok\n"
     assert there.ask("GET", "/healthz").body == b"ok\n"
     ready = there.ask("GET", "/readyz?verbose")

@@ -22,7 +22,7 @@ SMALL = LogConfig(
 
 
 def check(rooms: NodeContext, room: str) -> Check:
-    (found,) = (each for each in checks_of(rooms) if each.room == room)
+    (found,) = (each for each in checks_of(rooms) if each.component == room)
     return found
 
 

@@ -40,7 +40,7 @@ def lake_status() -> dict[str, Any]:
     }
     progress = {
         "work": "round",
-        "step": "writes files",
+        "step": "writing files",
         "table": None,
         "begun_ms": 1_794_839_000_000,
         "age_s": 3.0,

@@ -64,19 +64,19 @@ def panel(page: Page, title: str) -> Locator:
 
 def save(page: Page) -> None:
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("changes that are not saved")).to_be_hidden()
+    expect(page.get_by_text("Unsaved changes")).to_be_hidden()
 
 
 def test_a_new_dashboard_starts_from_a_template(page: Page, node: Node) -> None:
     """With panels of every kind, over metrics, SQL and logs."""
     page.goto("/dashboards")
-    expect(page.get_by_text("There are no dashboards yet.")).to_be_visible()
+    expect(page.get_by_text("No dashboards yet.")).to_be_visible()
     page.get_by_role("button", name="New dashboard").first.click()
     page.get_by_label("Title").fill("My services")
     page.get_by_label("Services").check()
     page.get_by_role("button", name="Create").click()
     expect(page).to_have_url(re.compile("/dashboard/my-services"))
-    lines = panel(page, "Requests per second").get_by_role("group", name="Lines")
+    lines = panel(page, "Requests per second").get_by_role("group", name="Series")
     expect(lines.get_by_role("row").nth(5)).to_be_visible()
     expect(panel(page, "Operations").get_by_role("row").nth(3)).to_contain_text(re.compile(r"\d"))
     expect(panel(page, "Slowest operations by p95 latency").get_by_role("listitem")).to_have_count(
@@ -96,7 +96,7 @@ def test_the_shop_template_shows_numbers(page: Page) -> None:
     for title in ("Orders", "Revenue", "Open carts"):
         expect(panel(page, title).locator("b")).to_have_text(re.compile(r"\d"))
         expect(panel(page, title).locator("path")).to_have_attribute("d", re.compile("^M"))
-    expect(panel(page, "Durations of requests")).to_contain_text("p99")
+    expect(panel(page, "Request duration")).to_contain_text("p99")
 
 
 def test_a_panel_is_added_with_a_preview_and_saved(page: Page, node: Node) -> None:
@@ -107,10 +107,10 @@ def test_a_panel_is_added_with_a_preview_and_saved(page: Page, node: Node) -> No
     metric = editor.get_by_role("combobox", name="Metric", exact=True)
     metric.fill(DURATION)
     metric.blur()
-    expect(editor.get_by_role("group", name="Lines").locator("tbody tr")).to_have_count(3)
+    expect(editor.get_by_role("group", name="Series").locator("tbody tr")).to_have_count(3)
     editor.get_by_role("button", name="rate", exact=True).click()
     editor.get_by_label("Group by a label").select_option("service_name")
-    expect(editor.get_by_role("group", name="Lines").locator("tbody tr")).to_have_count(5)
+    expect(editor.get_by_role("group", name="Series").locator("tbody tr")).to_have_count(5)
     editor.get_by_label("Title").fill("How often")
     editor.get_by_role("button", name="Apply").click()
     expect(panel(page, "How often")).to_be_visible()
@@ -140,7 +140,7 @@ def test_a_metric_can_be_typed_before_the_metric_list_is_loaded(page: Page, node
     expect(editor.get_by_role("button", name="avg", exact=True)).to_be_visible()
     for route in held:
         route.continue_()
-    expect(editor.get_by_role("group", name="Lines").locator("tbody tr")).to_have_count(3)
+    expect(editor.get_by_role("group", name="Series").locator("tbody tr")).to_have_count(3)
     aggregates = editor.get_by_role("group", name="Aggregate")
     expect(aggregates.get_by_role("button", pressed=True)).to_have_text(["p50", "p90", "p99"])
 
@@ -149,18 +149,18 @@ def test_sql_is_shown_as_any_panel_kind_with_its_errors(browser: Browser, node: 
     store(node, "sql", stat(1))
     with open_page(browser, node.url, allowed=("400",)) as page:
         page.goto("/dashboard/sql?edit=1")
-        panel(page, "Panel 1").get_by_role("button", name="What to do").click()
+        panel(page, "Panel 1").get_by_role("button", name="Actions").click()
         panel(page, "Panel 1").get_by_role("button", name="Edit", exact=True).click()
         editor = page.get_by_role("dialog", name="Panel")
-        editor.get_by_label("Shows").select_option("table")
+        editor.get_by_label("Panel type").select_option("table")
         editor.get_by_label("SQL:").fill("SELECT bodi FROM logs")
-        editor.get_by_role("button", name="Try it").click()
+        editor.get_by_role("button", name="Run query").click()
         expect(editor.get_by_role("alert")).to_contain_text("did you mean body?")
         counted = "SELECT service_name, count(*) AS n FROM spans WHERE time >= $from GROUP BY 1"
         editor.get_by_label("SQL:").fill(counted)
-        editor.get_by_role("button", name="Try it").click()
+        editor.get_by_role("button", name="Run query").click()
         expect(editor.get_by_role("row", name=re.compile("checkout"))).to_be_visible()
-        editor.get_by_label("Shows").select_option("top")
+        editor.get_by_label("Panel type").select_option("top")
         expect(editor.get_by_role("listitem").first).to_contain_text(re.compile(r"\d"))
         editor.get_by_role("button", name="Apply").click()
         save(page)
@@ -188,7 +188,7 @@ def test_panels_are_moved_and_resized_by_dragging(page: Page, node: Node) -> Non
     store(node, "grid", stat(0), stat(1))
     page.goto("/dashboard/grid?edit=1")
     drag(page, page.get_by_role("button", name="Move Panel 1"), 600, -200)
-    expect(page.get_by_text("changes that are not saved")).to_be_visible()
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
     drag(page, panel(page, "Panel 0").locator(".size"), 180, 80)
     save(page)
     x, y, w, h = place_of(node, "grid", "p1")
@@ -224,13 +224,13 @@ def test_a_variable_filters_panels_and_is_kept_in_the_address(page: Page, node: 
     )
     store(node, "vars", asked, listed, variables=[{**variable, "many": True}])
     page.goto("/dashboard/vars")
-    lines = panel(page, "Of all").get_by_role("group", name="Lines").locator("tbody tr")
+    lines = panel(page, "Of all").get_by_role("group", name="Series").locator("tbody tr")
     expect(lines).to_have_count(5)
     page.get_by_text("service all").click()
-    page.get_by_label("checkout").check()
-    page.get_by_label("gateway").check()
+    page.get_by_role("checkbox", name="checkout").check()
+    page.get_by_role("checkbox", name="gateway").check()
     expect(page).to_have_url(re.compile("var=service%3Dcheckout&var=service%3Dgateway"))
-    chosen = panel(page, "Of checkout, gateway").get_by_role("group", name="Lines")
+    chosen = panel(page, "Of checkout, gateway").get_by_role("group", name="Series")
     expect(chosen.locator("tbody tr")).to_have_count(2)
     expect(panel(page, "Panel 9").locator("tbody tr")).to_have_count(2)
     page.go_back()
@@ -245,7 +245,7 @@ def test_a_conflicting_save_can_be_saved_as_a_copy(page: Page, node: Node) -> No
         store(node, "both", stat(7))
         second.get_by_role("button", name="Save", exact=True).click()
         expect(second.get_by_role("status")).to_contain_text("changed in the meantime")
-        second.get_by_role("button", name="Save as a copy").click()
+        second.get_by_role("button", name="Save a copy").click()
         expect(second).to_have_url(re.compile("/dashboard/both-copy"))
         expect(panel(second, "Panel 0")).to_be_visible()
     assert [each["id"] for each in file_of(node, "both")["panels"]] == ["p7"]
@@ -258,9 +258,9 @@ def test_unsaved_changes_survive_navigation_and_can_be_discarded(page: Page, nod
     page.get_by_role("button", name="Move Panel 0").press("ArrowRight")
     page.get_by_role("link", name="Dashboards", exact=True).first.click()
     page.get_by_role("link", name="Kept").click()
-    expect(page.get_by_text("changes that are not saved")).to_be_visible()
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
     page.get_by_role("button", name="Discard").click()
-    expect(page.get_by_text("changes that are not saved")).to_be_hidden()
+    expect(page.get_by_text("Unsaved changes")).to_be_hidden()
     assert place_of(node, "kept", "p0")[0] == 0
 
 
@@ -274,14 +274,14 @@ def test_dashboards_are_exported_and_imported_as_files(
     path = tmp_path / "given.json"
     downloading.value.save_as(path)
     assert json.loads(path.read_text()) == file_of(node, "given")
-    page.get_by_label("Import a file").set_input_files(path)
+    page.get_by_label("Import file").set_input_files(path)
     expect(page).to_have_url(re.compile("/dashboard/given-2"))
     expect(panel(page, "Panel 0")).to_be_visible()
     written = (node.folder / "dashboards" / "given-2.json").read_text()
     assert written == path.read_text()
     path.write_text('{"format": 1, "title": "x", "panles": []}')
     page.goto("/dashboards")
-    page.get_by_label("Import a file").set_input_files(path)
+    page.get_by_label("Import file").set_input_files(path)
     expect(page.get_by_role("alert")).to_contain_text("no field panles")
 
 
@@ -308,7 +308,7 @@ def test_a_broken_file_is_reported_and_can_be_deleted(page: Page, node: Node) ->
     page.go_back()
     page.on("dialog", Dialog.accept)
     page.get_by_role("button", name="Delete broken").click()
-    expect(page.get_by_text("There are no dashboards yet.")).to_be_visible()
+    expect(page.get_by_text("No dashboards yet.")).to_be_visible()
     assert not path.exists()
 
 
@@ -316,12 +316,12 @@ def test_the_json_can_be_edited(page: Page, node: Node) -> None:
     store(node, "text", stat(0))
     page.goto("/dashboard/text?edit=1")
     page.get_by_role("button", name="JSON").click()
-    area = page.get_by_label("The dashboard as JSON")
+    area = page.get_by_label("Dashboard JSON")
     area.fill("{")
-    page.get_by_role("button", name="Use this").click()
-    expect(page.get_by_role("alert")).to_contain_text("not JSON")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("alert")).to_contain_text("Not JSON")
     area.fill(json.dumps({"format": 1, "title": "Other", "panels": [stat(3), stat(4, y=12)]}))
-    page.get_by_role("button", name="Use this").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("heading", name="Other")).to_be_visible()
     save(page)
     assert place_of(node, "text", "p4")[1] == 4
@@ -342,11 +342,11 @@ def test_panels_query_only_when_visible(page: Page, node: Node) -> None:
 def test_a_panel_opens_alone_and_links_to_sql(page: Page, node: Node) -> None:
     store(node, "alone", stat(0), stat(1))
     page.goto("/dashboard/alone")
-    panel(page, "Panel 0").get_by_role("button", name="What to do").click()
-    page.get_by_role("link", name="Show alone").click()
+    panel(page, "Panel 0").get_by_role("button", name="Actions").click()
+    page.get_by_role("link", name="View panel").click()
     expect(panel(page, "Panel 1")).to_be_hidden()
     expect(page).to_have_url(re.compile("panel=p0"))
-    panel(page, "Panel 0").get_by_role("button", name="What to do").click()
+    panel(page, "Panel 0").get_by_role("button", name="Actions").click()
     page.get_by_role("link", name="Open in SQL").click()
     expect(page).to_have_url(re.compile(r"/sql\?q=SELECT\+0"))
 
@@ -391,13 +391,13 @@ def test_the_screen_is_accessible_and_fits_a_phone(
         assert accessibility_violations(page) == []
         page.get_by_text("v all").click()
         assert accessibility_violations(page) == []
-        panel(page, "Panel 0").get_by_role("button", name="What to do").click()
+        panel(page, "Panel 0").get_by_role("button", name="Actions").click()
         assert accessibility_violations(page) == []
         panel(page, "Panel 0").get_by_role("button", name="Edit", exact=True).click()
         expect(page.get_by_role("dialog", name="Panel").locator("b")).to_be_visible()
         assert accessibility_violations(page) == []
         page.keyboard.press("Escape")
-        page.get_by_role("button", name="Title and variables").click()
+        page.get_by_role("button", name="Settings").click()
         assert accessibility_violations(page) == []
     with open_page(browser, node.url, theme=theme, width=360, height=740) as page:
         for address in ("/dashboards", "/dashboard/seen"):

@@ -45,7 +45,7 @@ def chart(page: Page) -> Locator:
 
 
 def legend(page: Page) -> Locator:
-    return page.get_by_role("group", name="Lines").locator("tbody tr")
+    return page.get_by_role("group", name="Series").locator("tbody tr")
 
 
 def places_of(page: Page, color: str) -> list[list[int]]:
@@ -86,12 +86,12 @@ def test_metrics_are_listed_and_found_by_name_or_description(page: Page) -> None
     metrics = page.get_by_role("list", name="Metrics")
     expect(metrics.get_by_role("link", name=re.compile("shop.orders"))).to_contain_text("counter")
     expect(page.get_by_text("11 metrics")).to_be_visible()
-    page.get_by_label("Find a metric").fill("with something in")
+    page.get_by_label("Search metrics").fill("not empty")
     expect(metrics.get_by_role("link")).to_have_count(1)
-    expect(page).to_have_url(re.compile("search=with"))
+    expect(page).to_have_url(re.compile("search=not"))
     metrics.get_by_role("link", name=re.compile("shop.carts.open")).click()
     expect(page.get_by_role("heading", name="shop.carts.open")).to_be_visible()
-    expect(page.get_by_label("Find a metric")).to_have_value("with something in")
+    expect(page.get_by_label("Search metrics")).to_have_value("not empty")
 
 
 @pytest.mark.parametrize(("name", "kind", "aggregates", "unit"), KINDS)
@@ -100,7 +100,9 @@ def test_every_metric_kind_is_charted(
 ) -> None:
     """With its default aggregates, its unit, and visible pixels."""
     page.goto(f"/explore?metric={name}")
-    expect(page.get_by_label("One metric").locator("header")).to_contain_text(kind)
+    expect(page.get_by_role("region", name="Metric", exact=True).locator("header")).to_contain_text(
+        kind
+    )
     choices = page.get_by_role("group", name="Aggregate")
     for aggregate in aggregates:
         pressed = choices.get_by_role("button", name=aggregate, exact=True)
@@ -150,13 +152,13 @@ def test_labels_group_and_filter_and_survive_a_reload(page: Page) -> None:
     page.get_by_label("Group by a label").select_option("service_name")
     expect(legend(page)).to_have_count(5)
     labels = page.get_by_role("region", name="Labels")
-    labels.get_by_role("button", name="Only resource.service.name checkout").click()
+    labels.get_by_role("button", name="Include resource.service.name checkout").click()
     expect(legend(page)).to_have_count(1)
     expect(legend(page)).to_contain_text("checkout")
     page.get_by_role("button", name=re.compile("^resource.service.name=checkout")).click()
     expect(legend(page)).to_have_count(5)
     page.get_by_label("Label to filter by").select_option("service_name")
-    page.get_by_label("Is, or is not").select_option("not")
+    page.get_by_label("Operator").select_option("not")
     page.get_by_label("Value").fill("checkout")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(legend(page)).to_have_count(4)
@@ -217,21 +219,21 @@ def test_a_metric_is_added_to_a_dashboard(page: Page) -> None:
     page.goto(f"/explore?metric={DURATION}&agg=p99&by=service_name")
     page.get_by_role("button", name="Add to dashboard").click()
     dialog = page.get_by_role("dialog", name="Add to dashboard")
-    dialog.get_by_label("Title of the panel").fill("From the explorer")
+    dialog.get_by_label("Panel title").fill("From the explorer")
     dialog.get_by_role("button", name="Add", exact=True).click()
-    dialog.get_by_role("link", name="Open the dashboard").click()
+    dialog.get_by_role("link", name="Open dashboard").click()
     panel = page.get_by_role("region", name="From the explorer")
-    expect(panel.get_by_role("group", name="Lines").locator("tbody tr")).to_have_count(5)
+    expect(panel.get_by_role("group", name="Series").locator("tbody tr")).to_have_count(5)
     name = urllib.parse.urlsplit(page.url).path.rpartition("/")[2]
     assert page.request.delete(f"/api/v1/dashboards/{name}").status == 200
 
 
 def test_an_empty_result_says_what_to_do(page: Page) -> None:
     page.goto("/explore?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z&metric=shop.orders")
-    expect(page.get_by_text("No metrics came in this time.")).to_be_visible()
+    expect(page.get_by_text("No metrics in this time range.")).to_be_visible()
     expect(page.get_by_text("No points of shop.orders")).to_be_visible()
     page.goto("/explore?metric=shop.orders&filter=service_name=nobody")
-    expect(page.get_by_text("Take a filter away")).to_be_visible()
+    expect(page.get_by_text("Remove a filter")).to_be_visible()
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -304,7 +306,7 @@ def test_hostile_names_and_labels_are_shown_as_text(browser: Browser, hostile: N
             expect(legend(page).first).to_be_visible()
             expect(page.get_by_role("region", name="Labels")).to_contain_text("⟨U+202E⟩")
         page.get_by_label("Group by a label").select_option("host")
-        expect(page.get_by_text("More than 50 lines")).to_be_visible()
+        expect(page.get_by_text("More than 50 series")).to_be_visible()
         expect(legend(page)).to_have_count(50)
         assert page.evaluate("window.hacked") is None
         assert page.locator("img[src=x]").count() == 0

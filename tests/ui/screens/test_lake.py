@@ -52,20 +52,21 @@ def test_a_snapshot_links_to_a_query_as_of_it(lake: Page, frozen: Node) -> None:
     snapshot = lake.get_by_role("button", name=first)
     snapshot.click()
     expect(lake.get_by_text("added-records", exact=True)).to_be_visible()
-    lake.get_by_role("row").filter(has_text=first).get_by_role("link", name="Query as of").click()
+    row = lake.get_by_role("row").filter(has_text=first)
+    row.get_by_role("link", name="Query this snapshot").click()
     text = lake.get_by_label("SQL", exact=True)
     expect(text).to_have_value(re.compile(f"SYSTEM_VERSION AS OF {first}"))
-    read = lake.get_by_label("What was read")
+    read = lake.get_by_label("Scan statistics")
     expect(read).to_contain_text(f"lake {3 * ROUNDS[0]} rows")
     expect(lake.get_by_role("grid", name="Rows")).to_be_visible()
 
 
 def test_a_snapshot_can_be_selected_for_a_query(lake: Page) -> None:
     lake.goto("/sql?q=SELECT%20count(*)%20AS%20n%20FROM%20logs")
-    read = lake.get_by_label("What was read")
+    read = lake.get_by_label("Scan statistics")
     expect(read).to_contain_text(f"hot {3 * BEHIND} rows")
     expect(read).to_contain_text(f"lake {LOGS} rows")
-    lake.get_by_role("button", name="Another time").click()
+    lake.get_by_role("button", name="Time travel").click()
     lake.get_by_role("dialog").get_by_role("row").last.get_by_role("button").click()
     lake.get_by_role("button", name="Run").click()
     expect(read).to_contain_text(f"lake {3 * ROUNDS[0]} rows")
@@ -82,7 +83,7 @@ def test_partitions_link_to_their_files(lake: Page) -> None:
 
 def test_schemas_show_added_columns(lake: Page) -> None:
     lake.goto("/lake?table=logs&tab=schema")
-    expect(lake.get_by_role("link", name="Schema 1, now")).to_contain_text(f"+ {COLUMN}")
+    expect(lake.get_by_role("link", name="Schema 1, current")).to_contain_text(f"+ {COLUMN}")
     expect(lake.get_by_role("cell", name=f"{COLUMN} new")).to_be_visible()
     lake.get_by_role("link", name="Schema 0").click()
     expect(lake.get_by_role("cell", name=COLUMN, exact=True)).to_have_count(0)
@@ -109,9 +110,10 @@ def test_flush_and_maintenance_show_their_result(lake: Page) -> None:
     lake.route("**/api/v1/maintain", lambda route: route.fulfill(json={"tables": [tidied]}))
     lake.goto("/lake")
     lake.get_by_role("button", name="Flush now").click()
-    expect(lake.get_by_text("logs: 1,234 rows committed, 1 could not")).to_be_visible()
+    expect(lake.get_by_text("logs: 1,234 rows committed, 1 dead letter")).to_be_visible()
     lake.get_by_role("button", name="Maintain now").click()
-    expect(lake.get_by_text("spans: 12 files joined into 2, 3 snapshots let go")).to_be_visible()
+    told = "spans: 12 files compacted into 2, 3 snapshots expired"
+    expect(lake.get_by_text(told)).to_be_visible()
 
 
 def test_a_node_without_a_lake_says_why(page: Page) -> None:
@@ -124,7 +126,7 @@ def test_a_node_without_a_lake_says_why(page: Page) -> None:
 def test_the_screen_is_accessible(browser: Browser, frozen: Node, theme: Theme) -> None:
     with open_page(browser, frozen.url, theme=theme) as page:
         page.goto("/lake?table=logs")
-        for tab in ("Snapshots", "Partitions", "Files", "Schema", "Properties", "Read it"):
+        for tab in ("Snapshots", "Partitions", "Files", "Schema", "Properties", "Connect"):
             page.get_by_role("tab", name=tab).click()
             expect(page.get_by_role("tabpanel")).not_to_be_empty()
             assert accessibility_violations(page) == [], tab

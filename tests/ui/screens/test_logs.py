@@ -24,7 +24,7 @@ def lines(page: Page) -> Locator:
 
 
 def search(page: Page) -> Locator:
-    return page.get_by_role("combobox", name="Search in logs")
+    return page.get_by_role("combobox", name="Search logs")
 
 
 def record_count(page: Page) -> int:
@@ -48,7 +48,7 @@ def test_records_are_grouped_into_patterns(page: Page) -> None:
     count = row.get_by_role("cell").nth(1).inner_text()
     expect(row.get_by_role("img", name="Records over time")).to_be_visible()
     row.get_by_role("link", name="slow query").click()
-    expect(page.get_by_label("Search in logs")).to_have_value(
+    expect(page.get_by_label("Search logs")).to_have_value(
         'service:"catalogue" "slow query" "ms no index was used"'
     )
     expect(page.get_by_text(f"{count} records")).to_be_visible()
@@ -94,12 +94,12 @@ def test_facet_values_are_included_excluded_and_added_as_columns(page: Page) -> 
     facets.get_by_role("button", name=re.compile(r"^INFO")).click(modifiers=["Alt"])
     expect(page).to_have_url(re.compile("not=severity%3DINFO"))
     expect(lines(page).filter(has_text="INFO")).to_have_count(0)
-    page.get_by_role("button", name="Remove the filter not severity: INFO").click()
+    page.get_by_role("button", name="Remove filter not severity: INFO").click()
     expect(page).not_to_have_url(re.compile("not="))
-    facets.get_by_role("button", name="Without Service checkout").click()
+    facets.get_by_role("button", name="Exclude Service checkout").click()
     expect(page).to_have_url(re.compile("not=service_name%3Dcheckout"))
     page.get_by_role("button", name="Clear filters").click()
-    page.get_by_label("Add a facet").fill("resource.service.version")
+    page.get_by_label("Add facet").fill("resource.service.version")
     page.keyboard.press("Enter")
     added = facets.get_by_role("button", name="service.version", exact=True)
     expect(added).to_be_visible()
@@ -114,7 +114,7 @@ def test_unlisted_facet_values_are_counted_as_other(page: Page) -> None:
     page.goto("/logs?facets=k8s_pod_name")
     facets = page.get_by_role("complementary", name="Facets")
     other = facets.get_by_role("button", name=re.compile("^other"))
-    values = facets.get_by_role("button", name=re.compile("^Without"))
+    values = facets.get_by_role("button", name=re.compile("^Exclude"))
     expect(other).to_be_visible()
     shown = values.count()
     other.click()
@@ -129,7 +129,7 @@ def test_a_missing_field_can_be_included_and_excluded(page: Page) -> None:
     expect(search(page)).to_have_value("-exception.type:*")
     expect(unset).to_have_attribute("aria-pressed", "true")
     # Other values are still counted.
-    expect(facets.get_by_role("button", name=re.compile("^Without"))).not_to_have_count(1)
+    expect(facets.get_by_role("button", name=re.compile("^Exclude"))).not_to_have_count(1)
     unset.click(modifiers=["Alt"])
     expect(search(page)).to_have_value("exception.type:*")
     expect(lines(page).first).to_contain_text("ERROR")
@@ -171,7 +171,7 @@ def test_the_search_box_completes_searches_and_marks_errors(page: Page) -> None:
 def test_the_same_query_is_shown_as_sql(page: Page) -> None:
     page.goto("/logs?q=order&is=service_name%3Dcheckout")
     page.get_by_role("button", name="SQL").click()
-    text = page.get_by_label("The query as SQL")
+    text = page.get_by_label("Query as SQL")
     expect(text).to_have_value(re.compile(r"matches\(body, 'order'\)"))
     expect(text).to_have_value(re.compile("service_name = 'checkout'"))
     text.fill("SELECT 1")
@@ -183,7 +183,7 @@ def test_the_same_query_is_shown_as_sql(page: Page) -> None:
 def test_a_record_opens_in_place_and_its_values_become_filters(page: Page) -> None:
     page.goto(ERRORS + "&is=service_name%3Dpayment")
     lines(page).first.click(position={"x": 300, "y": 10})
-    record = page.get_by_role("group", name="All of the record")
+    record = page.get_by_role("group", name="Record details")
     expect(record.get_by_label("Body")).to_contain_text("HttpTimeoutException")
     # A stack trace is truncated and can be expanded.
     folded = record.get_by_label("Body").inner_text().count("\n")
@@ -198,12 +198,12 @@ def test_a_record_opens_in_place_and_its_values_become_filters(page: Page) -> No
     assert copied["service_name"] == "payment"
     nano = copied["time_unix_nano"]
     record.get_by_role("button", name="Raw JSON").click()
-    expect(record.get_by_label("The record as JSON")).to_contain_text(str(nano))
+    expect(record.get_by_label("Record as JSON")).to_contain_text(str(nano))
     record.get_by_role("button", name="Raw JSON").click()
-    record.get_by_role("button", name="Only with this host.name").click()
+    record.get_by_role("button", name="Include host.name").click()
     expect(page).to_have_url(re.compile("is=resource.host.name"))
     expect(record).to_be_visible()
-    record.get_by_role("button", name="Without this service.version").click()
+    record.get_by_role("button", name="Exclude service.version").click()
     expect(page).to_have_url(re.compile("not=resource.service.version"))
     # The open record no longer matches, but stays readable.
     expect(page.get_by_text("does not match the search")).to_be_visible()
@@ -237,9 +237,9 @@ def test_lines_wrap_and_column_widths_survive_a_reload(page: Page) -> None:
 def test_a_record_leads_to_surrounding_logs_and_its_trace(page: Page) -> None:
     page.goto(ERRORS + "&is=service_name%3Dpayment")
     lines(page).first.click(position={"x": 300, "y": 10})
-    record = page.get_by_role("group", name="All of the record")
+    record = page.get_by_role("group", name="Record details")
     record.get_by_role("button", name="same service").click()
-    around = record.get_by_role("list", name="Before and after").get_by_role("listitem")
+    around = record.get_by_role("list", name="Context").get_by_role("listitem")
     expect(around.nth(8)).to_be_visible()
     expect(around.filter(has_text="INFO").first).to_be_visible()
     expect(around.filter(has_not_text="payment")).to_have_count(0)
@@ -259,7 +259,7 @@ def test_the_list_is_navigated_by_keyboard(page: Page) -> None:
     page.keyboard.press("j")
     page.keyboard.press("k")
     page.keyboard.press("o")
-    record = page.get_by_role("group", name="All of the record")
+    record = page.get_by_role("group", name="Record details")
     expect(lines(page).first.locator(record)).to_be_visible()
     page.keyboard.press("Escape")
     expect(record).to_be_hidden()
@@ -302,7 +302,7 @@ def test_a_link_to_a_record_far_down_scrolls_to_it(page: Page) -> None:
     last = shown.get_by_role("listitem").last
     expect(last).not_to_have_text("…")
     page.keyboard.press("Enter")
-    record = page.get_by_role("group", name="All of the record")
+    record = page.get_by_role("group", name="Record details")
     expect(record).to_be_visible()
     page.reload()
     expect(record).to_be_in_viewport()
@@ -311,7 +311,7 @@ def test_a_link_to_a_record_far_down_scrolls_to_it(page: Page) -> None:
 def test_saved_views_are_listed_and_found_in_the_palette(page: Page) -> None:
     page.goto(ERRORS)
     page.get_by_role("button", name="Views").click()
-    page.get_by_label("Name of the view").fill("what fails")
+    page.get_by_label("View name").fill("what fails")
     page.keyboard.press("Enter")
     page.goto("/logs")
     page.get_by_role("button", name="Views").click()
@@ -340,7 +340,7 @@ def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) ->
         expect(page.get_by_role("complementary", name="Facets")).to_be_visible()
         lines(page).first.click(position={"x": 300, "y": 10})
         page.get_by_role("button", name="same service").click()
-        expect(page.get_by_role("list", name="Before and after")).to_be_visible()
+        expect(page.get_by_role("list", name="Context")).to_be_visible()
         assert accessibility_violations(page) == []
         page.goto("/logs?tail=1&q=(wrong")
         expect(page.locator(".search .error")).to_be_visible()
@@ -355,7 +355,7 @@ def test_the_screen_fits_a_phone(browser: Browser, node: Node) -> None:
         page.get_by_role("button", name="Facets").click()
         expect(page.get_by_role("complementary", name="Facets")).to_be_visible()
         lines(page).first.click(position={"x": 200, "y": 10})
-        expect(page.get_by_role("group", name="All of the record")).to_be_visible()
+        expect(page.get_by_role("group", name="Record details")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
@@ -371,8 +371,8 @@ def test_live_tail_pauses_and_catches_up(browser: Browser, own_node: Node) -> No
     with open_page(browser, own_node.url) as page:
         page.goto("/logs?tail=1&is=service_name%3Dticker&q=tick")
         status = page.get_by_role("status")
-        expect(status.filter(has_text="Following")).to_be_visible()
-        tailed = page.get_by_role("list", name="Log records as they come")
+        expect(status.filter(has_text="Live")).to_be_visible()
+        tailed = page.get_by_role("list", name="Live log records")
         send_logs(own_node, [log(f"tick {n}") for n in range(100)], service="ticker")
         send_logs(own_node, [log("tick of another")], service="other")
         expect(tailed.get_by_text("tick 99")).to_be_in_viewport()
@@ -390,11 +390,11 @@ def test_live_tail_pauses_and_catches_up(browser: Browser, own_node: Node) -> No
         expect(page.get_by_role("button", name="1 new")).to_be_visible()
         page.mouse.wheel(0, 4000)
         expect(tailed.get_by_text("tick unseen")).to_be_in_viewport()
-        expect(status.filter(has_text="Following")).to_be_visible()
+        expect(status.filter(has_text="Live")).to_be_visible()
         expect(tailed.get_by_text("another")).to_have_count(0)
         # Skipped records are counted.
         send_logs(own_node, [log(f"tick fast {n}") for n in range(2000)], service="ticker")
-        expect(status.filter(has_text="came too fast")).to_be_visible()
+        expect(status.filter(has_text="arrived too fast")).to_be_visible()
         expect(tailed.get_by_text("tick fast 1999")).to_be_in_viewport()
 
 
@@ -402,9 +402,9 @@ def test_live_tail_reconnects_after_a_restart(browser: Browser, own_node: Node) 
     with open_page(browser, own_node.url, allowed=("ERR_", "503")) as page:
         page.goto("/logs?tail=1&is=service_name%3Dreturner&side=0")
         status = page.get_by_role("status")
-        expect(status.filter(has_text="Following")).to_be_visible()
+        expect(status.filter(has_text="Live")).to_be_visible()
         own_node.stop()
-        expect(status.filter(has_text="trying again")).to_be_visible()
+        expect(status.filter(has_text="Reconnecting")).to_be_visible()
         own_node.start()
         send_logs(own_node, [log("back again")], service="returner")
         expect(page.get_by_text("back again")).to_be_visible()
@@ -440,14 +440,14 @@ def test_hostile_records_are_shown_as_text(browser: Browser, own_node: Node) -> 
         page.on("dialog", lambda dialog: pytest.fail(dialog.message))
         page.goto("/logs?not=service_name%3Dticker&facets=id&facets=service_name&facets=scope_name")
         expect(lines(page).nth(len(HOSTILE))).to_be_visible()
-        record = page.get_by_role("group", name="All of the record")
+        record = page.get_by_role("group", name="Record details")
         for index in range(len(HOSTILE) + 1):
             row = page.locator(f"[aria-posinset='{index + 1}']")
             row.click(position={"x": 300, "y": 10})
             expect(row.locator(record)).to_be_visible()
             record.get_by_role("button", name="Raw JSON").click()
-            expect(record.get_by_label("The record as JSON")).to_be_visible()
-            record.get_by_role("button", name="Close the record").click()
+            expect(record.get_by_label("Record as JSON")).to_be_visible()
+            record.get_by_role("button", name="Close record").click()
         expect(page.get_by_text("evil⟨U+202E⟩gpj.exe").first).to_be_visible()
         expect(page.get_by_text("nul ␀ bell").first).to_be_visible()
         facets = page.get_by_role("complementary", name="Facets")
@@ -455,12 +455,12 @@ def test_hostile_records_are_shown_as_text(browser: Browser, own_node: Node) -> 
             page.goto("/logs?facets=id&" + urlencode({"is": f"id={text}"}))
             expect(lines(page)).to_have_count(1)
             lines(page).first.click(position={"x": 300, "y": 10})
-            key = page.get_by_role("button", name=re.compile("^Only with this id$"))
+            key = page.get_by_role("button", name=re.compile("^Include id$"))
             expect(key).to_be_visible()
             record.get_by_role("button", name=re.compile("as a column$")).first.click()
-            record.get_by_role("button", name=re.compile("^Without this")).first.click()
+            record.get_by_role("button", name=re.compile("^Exclude")).first.click()
             expect(page.get_by_text("does not match the search")).to_be_visible()
-            expect(facets.get_by_role("button", name=re.compile("^Without"))).not_to_have_count(0)
+            expect(facets.get_by_role("button", name=re.compile("^Exclude"))).not_to_have_count(0)
         assert page.evaluate("window.hacked") is None
         assert page.evaluate("({}).x") is None
         assert accessibility_violations(page) == []

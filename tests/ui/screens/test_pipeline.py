@@ -16,8 +16,8 @@ from tests.ui.helpers.responses import HOSTILE, SNAPSHOT, alter_response, lake_s
 def test_every_box_shows_its_health(page: Page) -> None:
     """A disabled component says how to enable it."""
     page.goto("/pipeline")
-    expect(page.get_by_role("status").filter(has_text="All rooms are well.")).to_be_visible()
-    river = page.get_by_role("group", name="The river")
+    expect(page.get_by_role("status").filter(has_text="All systems healthy")).to_be_visible()
+    river = page.get_by_role("group", name="Pipeline")
     for name in ("OTLP in", "Log", "Hot tier", "Queries", "Subscribers"):
         expect(river.get_by_role("region", name=name, exact=True)).to_contain_text("ok")
     expect(river.get_by_role("region", name="Log", exact=True)).to_contain_text("of 10 GiB")
@@ -50,9 +50,9 @@ def test_a_failed_check_shows_its_reason_and_next_step(page: Page) -> None:
 
     def break_it(found: dict[str, Any]) -> None:
         for check in found["checks"]:
-            if check["room"] == "log":
+            if check["component"] == "log":
                 check |= {"state": "failed", "why": "the log is full", "next_step": "free room"}
-            if check["room"] == "hot":
+            if check["component"] == "hot":
                 check |= {"state": "degraded", "why": "rows come late", "next_step": "look there"}
 
     alter_response(page, "health", break_it)
@@ -77,7 +77,7 @@ def test_the_selected_details_are_kept_in_the_address(page: Page) -> None:
     shown = page.get_by_role("region", name="Subscribers").filter(has=page.locator("table"))
     expect(shown).to_contain_text("hot_spans")
     page.get_by_role("link", name="Refusals").click()
-    expect(page.get_by_role("region", name="Refusals")).to_contain_text("Nothing was refused")
+    expect(page.get_by_role("region", name="Refusals")).to_contain_text("No requests refused")
     page.go_back()
     expect(shown).to_be_visible()
 
@@ -92,12 +92,12 @@ def test_spark_progress_commits_and_a_flush_are_shown(page: Page) -> None:
     page.goto("/pipeline?show=commits")
     spark = page.get_by_role("region", name="Spark")
     expect(spark).to_contain_text("running, pid 4711")
-    expect(spark).to_contain_text("writes files, 1 MiB of 4 MiB, for 3 s")
+    expect(spark).to_contain_text("writing files, 1 MiB of 4 MiB, for 3 s")
     expect(spark).to_contain_text("3 MiB of 128 MiB")
     expect(page.get_by_role("region", name="Iceberg tables")).to_contain_text("9, 7 small")
     expect(page.get_by_role("region", name="Last commits")).to_contain_text(str(SNAPSHOT))
     page.get_by_role("button", name="Flush now").click()
-    expect(spark.get_by_role("status")).to_contain_text("4,321 rows in 1 commit. It took")
+    expect(spark.get_by_role("status")).to_contain_text("4,321 rows in 1 commit. Took")
 
 
 def test_a_failed_job_shows_the_reason(browser: Browser, node: Node) -> None:

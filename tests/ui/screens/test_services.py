@@ -27,7 +27,7 @@ def names(page: Page) -> list[str]:
 def test_a_failure_links_to_its_cause(page: Page) -> None:
     """Root causes come first, with a message and a trace."""
     page.goto("/services")
-    fails = page.get_by_role("region", name="What fails")
+    fails = page.get_by_role("region", name="Top errors")
     cause = fails.get_by_role("row").filter(has_text="no answer within 1500 ms")
     expect(cause).to_contain_text("payment")
     expect(fails.get_by_role("row").nth(1)).not_to_contain_text(NOWHERE)
@@ -43,7 +43,7 @@ def test_a_failure_links_to_its_cause(page: Page) -> None:
 
 def test_all_failures_are_listed_on_demand(page: Page) -> None:
     page.goto("/services")
-    fails = page.get_by_role("region", name="What fails")
+    fails = page.get_by_role("region", name="Top errors")
     expect(fails.get_by_role("row")).to_have_count(7)
     fails.get_by_role("button", name=re.compile("Show all")).click()
     expect(page).to_have_url(re.compile("all=1"))
@@ -81,7 +81,7 @@ def test_deployments_are_marked_on_charts(page: Page) -> None:
     expect(payment.locator(".mark")).to_have_count(0)
     deployed = re.compile(r"checkout 1\.8\.0 deployed at [\d:]{8}, after 1\.7\.4")
     page.goto("/traces")
-    expect(page.get_by_role("img", name="Durations of traces")).to_have_attribute(
+    expect(page.get_by_role("img", name="Trace durations")).to_have_attribute(
         "aria-label", deployed
     )
     page.goto("/logs")
@@ -168,7 +168,7 @@ def test_the_map_has_every_service_and_every_call(page: Page) -> None:
     expect(drawn.locator("a.service")).to_have_count(SERVICES)
     call = drawn.get_by_role("link", name=re.compile("^checkout calls payment"))
     expect(call.locator("title")).to_have_text(re.compile(r"per second, [\d.]+ % errors, p95 "))
-    left = drawn.get_by_role("link", name=re.compile("^checkout leaves work for mailer"))
+    left = drawn.get_by_role("link", name=re.compile("^checkout sends messages to mailer"))
     expect(left.locator(".line")).to_have_css("stroke-dasharray", re.compile(r"\d"))
     steady = drawn.get_by_role("link", name=re.compile("^gateway calls recommendation"))
     ink = "each => getComputedStyle(each).stroke"
@@ -187,7 +187,7 @@ def test_the_map_zooms_pans_and_fits(page: Page) -> None:
     moved = page.get_by_role("group", name="Services and their calls").locator("> g")
     expect(moved).to_have_attribute("transform", re.compile("scale"))
     whole = moved.get_attribute("transform") or ""
-    page.get_by_role("button", name="Larger").click()
+    page.get_by_role("button", name="Zoom in").click()
     expect(moved).not_to_have_attribute("transform", whole)
     page.keyboard.press("0")
     expect(moved).to_have_attribute("transform", whole)
@@ -212,7 +212,7 @@ def test_calls_are_listed_as_a_table(page: Page) -> None:
 
 def test_an_empty_time_range_is_reported(page: Page) -> None:
     page.goto("/services?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z")
-    expect(page.get_by_text("No service sent anything in this time.")).to_be_visible()
+    expect(page.get_by_text("No services in this time range.")).to_be_visible()
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -225,7 +225,7 @@ def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) ->
         page.get_by_role("tab", name="Map").click()
         expect(page.locator("a.service").first).to_be_visible()
         assert accessibility_violations(page) == []
-        page.get_by_role("tab", name="Calls as a table").click()
+        page.get_by_role("tab", name="Dependencies").click()
         through = page.get_by_role("link", name=re.compile("^Traces through"))
         expect(through.first).to_be_visible()
         assert accessibility_violations(page) == []
@@ -235,5 +235,5 @@ def test_the_screen_fits_a_phone(browser: Browser, node: Node) -> None:
     with open_page(browser, node.url, width=360, height=740) as page:
         for address in ("/services?open=checkout", "/services?tab=map", "/services?tab=calls"):
             page.goto(address)
-            expect(page.get_by_role("region", name="What fails")).to_be_visible()
+            expect(page.get_by_role("region", name="Top errors")).to_be_visible()
             assert page.locator("#screen").evaluate("each => each.scrollWidth") <= 360

@@ -111,14 +111,14 @@ def test_completions_appear_once_the_schema_is_loaded(page: Page) -> None:
 def test_a_click_in_the_schema_tree_inserts_the_name(page: Page) -> None:
     page.goto("/sql")
     tree = page.get_by_role("complementary", name="Tables")
-    tree.get_by_label("Find a table or column").fill("severity_n")
+    tree.get_by_label("Search tables and columns").fill("severity_n")
     tree.get_by_role("button", name="severity_number").click()
     expect(editor(page)).to_have_value("severity_number")
 
 
 def test_an_empty_editor_shows_example_queries(page: Page) -> None:
     page.goto("/sql")
-    page.get_by_role("link", name="The slowest operations").click()
+    page.get_by_role("link", name="Slowest operations").click()
     expect(page.get_by_role("columnheader", name="p99_ms")).to_be_visible()
     expect(editor(page)).to_have_value(re.compile(r"percentile\(duration_nano"))
 
@@ -141,7 +141,7 @@ def test_only_visible_rows_of_a_large_result_are_rendered(page: Page) -> None:
 
 def test_a_truncated_result_says_so(page: Page) -> None:
     page.goto(address("SELECT name FROM spans", rows="1000"))
-    expect(page.get_by_text("1,000 rows, and there are more")).to_be_visible()
+    expect(page.get_by_text("1,000 rows (truncated")).to_be_visible()
 
 
 def test_a_column_header_sorts_and_the_address_keeps_it(page: Page) -> None:
@@ -189,9 +189,9 @@ def test_a_result_is_shown_as_a_chart(page: Page) -> None:
     buckets = "SELECT time_bucket('1 minute', time) AS minute, service_name, count(*) AS n "
     page.goto(address(f"{buckets} FROM logs GROUP BY 1, 2 ORDER BY 1", view="chart"))
     expect(page.get_by_role("img", name="Result over time")).to_be_visible()
-    expect(page.get_by_label("A line for each")).to_have_value("service_name")
+    expect(page.get_by_label("Series")).to_have_value("service_name")
     expect(page.get_by_role("listitem").filter(has_text="payment")).to_be_visible()
-    page.get_by_label("Along").select_option("service_name")
+    page.get_by_label("X axis").select_option("service_name")
     expect(page).to_have_url(re.compile("x=service_name"))
     expect(page.get_by_role("cell", name="payment").first).to_be_visible()
 
@@ -201,7 +201,7 @@ def test_the_plan_is_shown_as_a_tree(page: Page) -> None:
     expect(grid(page)).to_be_visible()
     page.get_by_role("button", name="Explain").click()
     plan = page.get_by_role("region", name="Plan")
-    expect(plan.get_by_role("heading", name="What it reads")).to_be_visible()
+    expect(plan.get_by_role("heading", name="Scan")).to_be_visible()
     expect(plan).to_contain_text("Aggregate")
     expect(page).to_have_url(re.compile("view=plan"))
 
@@ -209,7 +209,7 @@ def test_the_plan_is_shown_as_a_tree(page: Page) -> None:
 def test_scan_statistics_show_hot_and_lake_rows(page: Page, node: Node) -> None:
     page.goto(address("SELECT count(*) FROM logs"))
     [[count]] = frazil.connect(node.url).sql("SELECT count(*) FROM logs").fetchall()
-    read = page.get_by_label("What was read")
+    read = page.get_by_label("Scan statistics")
     expect(read).to_contain_text(f"hot {count:,} rows")
     expect(read).to_contain_text("lake 0 rows")
 
@@ -247,10 +247,10 @@ def test_history_and_saved_queries_are_searched(page: Page) -> None:
     expect(page.get_by_role("columnheader", name="second_query")).to_be_visible()
     page.get_by_role("button", name="History").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Name for what is in the editor").fill("mine")
-    dialog.get_by_role("button", name="Save this query").click()
-    expect(dialog.get_by_role("button", name="Forget mine")).to_be_visible()
-    dialog.get_by_label("Find in history").fill("first_q")
+    dialog.get_by_label("Query name").fill("mine")
+    dialog.get_by_role("button", name="Save query").click()
+    expect(dialog.get_by_role("button", name="Delete mine")).to_be_visible()
+    dialog.get_by_label("Search history").fill("first_q")
     expect(dialog.get_by_role("button", name="second_query")).to_have_count(0)
     dialog.get_by_role("button", name="first_query").click()
     expect(editor(page)).to_have_value("SELECT 1 AS first_query")
@@ -260,10 +260,10 @@ def test_time_travel_adds_an_as_of_clause(browser: Browser, node: Node) -> None:
     """Without a lake there are no snapshots, but a time can be used."""
     with open_page(browser, node.url, allowed=("503",)) as page:
         page.goto(address("SELECT count(*) FROM logs"))
-        page.get_by_role("button", name="Another time").click()
+        page.get_by_role("button", name="Time travel").click()
         expect(page.get_by_role("alert")).to_contain_text("no lake")
-        page.get_by_label("What was visible at a moment").fill("2026-01-02 03:04")
-        page.get_by_role("button", name="Use this moment").click()
+        page.get_by_label("Rows as of a time").fill("2026-01-02 03:04")
+        page.get_by_role("button", name="Apply").click()
         expect(editor(page)).to_have_value(
             "SELECT count(*) FROM logs FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-02 03:04:00.000'"
         )
@@ -289,7 +289,7 @@ def test_hostile_values_are_shown_as_text(page: Page) -> None:
 def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) -> None:
     with open_page(browser, node.url, theme=theme, allowed=(*WRONG, "503")) as page:
         page.goto("/sql")
-        expect(page.get_by_role("heading", name="Queries to begin with")).to_be_visible()
+        expect(page.get_by_role("heading", name="Example queries")).to_be_visible()
         expect(editor(page)).to_be_visible()
         assert accessibility_violations(page) == []
         page.goto(address("SELECT time, body, attributes, trace_id FROM logs LIMIT 50", cell="0.2"))
@@ -301,12 +301,12 @@ def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) ->
         expect(page.get_by_role("cell", name="payment").first).to_be_visible()
         assert accessibility_violations(page) == []
         page.get_by_role("tab", name="Plan").click()
-        expect(page.get_by_role("heading", name="What it reads")).to_be_visible()
+        expect(page.get_by_role("heading", name="Scan")).to_be_visible()
         assert accessibility_violations(page) == []
         page.get_by_role("button", name="History").click()
         assert accessibility_violations(page) == []
         page.keyboard.press("Escape")
-        page.get_by_role("button", name="Another time").click()
+        page.get_by_role("button", name="Time travel").click()
         expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
         assert accessibility_violations(page) == []
         page.goto(address("SELECT bodi FROM logs"))

@@ -43,7 +43,7 @@ def test_the_first_span_switches_the_page_to_the_overview(browser: Browser, empt
         expect(page.get_by_role("heading", name="Waiting for the first signal")).to_be_visible()
         expect(page.get_by_text(f"http://127.0.0.1:{empty.grpc_port}")).to_be_visible()
         endpoint = f"http://127.0.0.1:{empty.http_port}"
-        expect(page.get_by_label("Tell it where to send", exact=True)).to_contain_text(endpoint)
+        expect(page.get_by_label("Configure the exporter", exact=True)).to_contain_text(endpoint)
         provider = TracerProvider(resource=Resource({"service.name": "checkout"}))
         exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")
         provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -54,9 +54,9 @@ def test_the_first_span_switches_the_page_to_the_overview(browser: Browser, empt
         expect(first.get_by_role("link", name="checkout")).to_have_attribute(
             "href", re.compile(r"/traces\?is=service_name%3Dcheckout")
         )
-        expect(page.get_by_role("heading", name="Nothing has failed")).to_be_visible()
+        expect(page.get_by_role("heading", name="No errors")).to_be_visible()
         page.get_by_role("button", name="Send demo data").click()
-        stop = page.get_by_role("button", name="Stop the demo")
+        stop = page.get_by_role("button", name="Stop demo")
         expect(stop).to_be_visible()
         expect(page.get_by_role("row").filter(has_text="gateway").first).to_be_visible()
         stop.click()
@@ -76,15 +76,15 @@ def test_setup_steps_follow_the_language_and_are_copied(page: Page) -> None:
     page.get_by_role("link", name="OTLP/gRPC").click()
     expect(page).to_have_url(re.compile("language=java&by=grpc"))
     expect(page.get_by_text("-javaagent:")).to_be_visible()
-    expect(page.get_by_text("only from those with a token")).to_be_visible()
-    page.get_by_role("button", name="Copy Tell it where to send").click()
+    expect(page.get_by_text("requires a token")).to_be_visible()
+    page.get_by_role("button", name="Copy Configure the exporter").click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert "OTEL_EXPORTER_OTLP_PROTOCOL=grpc" in copied
     assert "Bearer%20YOUR_TOKEN" in copied
     page.go_back()
     expect(page).to_have_url(re.compile(r"language=java$"))
     page.reload()
-    expect(page.get_by_label("Tell it where to send", exact=True)).to_contain_text("http/protobuf")
+    expect(page.get_by_label("Configure the exporter", exact=True)).to_contain_text("http/protobuf")
 
 
 def test_a_refused_demo_shows_the_reason(page: Page) -> None:
@@ -104,7 +104,7 @@ def test_the_overview_shows_current_failures(page: Page) -> None:
     expect(logs).to_have_attribute(
         "href", re.compile(r"/logs\?is=service_name%3Dpayment&is=severity%3DERROR")
     )
-    fails.get_by_role("link", name=re.compile("newest of payment")).first.click()
+    fails.get_by_role("link", name=re.compile("latest of payment")).first.click()
     expect(page).to_have_url(re.compile("/trace/[0-9a-f]{32}"))
 
 

@@ -103,7 +103,7 @@ def panel(page: Page) -> Locator:
 
 
 def part_of_panel(page: Page, name: str) -> Locator:
-    return page.get_by_role("navigation", name="Parts of the span").get_by_role("link", name=name)
+    return page.get_by_role("navigation", name="Span details").get_by_role("link", name=name)
 
 
 def open_known(page: Page, query: str = "") -> None:
@@ -131,8 +131,8 @@ def test_the_header_summarizes_the_trace(small: Page) -> None:
     summary = small.get_by_role("region", name="Summary")
     for words in ("shop buy", shop.TRACE, "Duration 100 ms", "Spans 4", "Errors 1", "Depth 3"):
         expect(summary).to_contain_text(re.compile(re.escape(words).replace("\\ ", r"\s*")))
-    expect(summary).to_contain_text("1 span was called by a span that is not here")
-    summary.get_by_role("button", name="Show the first").click()
+    expect(summary).to_contain_text("1 span has a missing parent")
+    summary.get_by_role("button", name="Show first").click()
     expect(row(small, "bank audit")).to_have_attribute("aria-selected", "true")
     summary.get_by_title("Show the next error").click()
     expect(row(small, "bank charge")).to_have_attribute("aria-selected", "true")
@@ -145,7 +145,7 @@ def test_rows_form_a_tree_that_expands_and_collapses(small: Page) -> None:
     small.keyboard.press("]")
     expect(small.get_by_role("treegrid")).to_have_attribute("aria-rowcount", "2")
     expect(small).to_have_url(re.compile("level=0"))
-    small.get_by_role("button", name="open one level more").click()
+    small.get_by_role("button", name="expand one level").click()
     expect(small.get_by_role("treegrid")).to_have_attribute("aria-rowcount", "3")
     small.reload()
     expect(small.get_by_role("treegrid")).to_have_attribute("aria-rowcount", "3")
@@ -164,15 +164,15 @@ def test_a_click_opens_the_span_panel(small: Page) -> None:
     open_known(small)
     row(small, "bank charge").click()
     expect(small).to_have_url(re.compile(f"span={shop.FAILED}"))
-    for words in ("bank charge", "Duration 40 ms", "Starts at +20 ms", "Of the trace 40 %"):
+    for words in ("bank charge", "Duration 40 ms", "Start +20 ms", "% of trace 40 %"):
         expect(panel(small)).to_contain_text(re.compile(re.escape(words).replace("\\ ", r"\s*")))
     expect(panel(small)).to_contain_text("ERROR")
     part_of_panel(small, "Events").click()
     expect(panel(small)).to_contain_text("NoMoney the account is empty")
-    expect(panel(small)).to_contain_text("10 ms after its start")
+    expect(panel(small)).to_contain_text("10 ms after start")
     small.reload()
     expect(panel(small)).to_contain_text("NoMoney")
-    panel(small).get_by_role("button", name="Close the panel").click()
+    panel(small).get_by_role("button", name="Close panel").click()
     expect(panel(small)).to_be_hidden()
     small.go_back()
     expect(panel(small)).to_be_visible()
@@ -197,7 +197,7 @@ def test_spans_are_navigated_by_keyboard(small: Page) -> None:
     expect(panel(small)).to_be_hidden()
     expect(small.get_by_role("treegrid")).to_be_focused()
     small.keyboard.press("?")
-    expect(small.get_by_role("dialog", name="Keys")).to_contain_text("next error")
+    expect(small.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("next error")
 
 
 def test_find_counts_steps_through_and_filters_matches(small: Page) -> None:
@@ -210,13 +210,13 @@ def test_find_counts_steps_through_and_filters_matches(small: Page) -> None:
     expect(small.get_by_role("search")).to_contain_text("1 of 3 matches")
     small.keyboard.press("Shift+Enter")
     expect(row(small, "bank audit")).to_have_attribute("aria-selected", "true")
-    small.get_by_label("Find in the trace").fill("NoMoney")
+    small.get_by_label("Find in trace").fill("NoMoney")
     expect(small.get_by_role("search")).to_contain_text("1 match")
-    small.get_by_label("Find in the trace").fill("service=bank")
+    small.get_by_label("Find in trace").fill("service=bank")
     expect(small.get_by_role("search")).to_contain_text("2 matches")
     small.get_by_role("button", name="Only matches").click()
     expect(row(small, "bank audit")).to_be_visible()
-    small.get_by_label("Find in the trace").fill("charge")
+    small.get_by_label("Find in trace").fill("charge")
     expect(row(small, "bank audit")).to_be_hidden()
     expect(row(small, "shop buy")).to_be_visible()
     expect(small).to_have_url(re.compile("q=charge&only=1"))
@@ -230,7 +230,7 @@ def test_the_address_restores_a_search(small: Page) -> None:
 
 def test_the_minimap_selects_a_window_and_a_double_click_resets_it(small: Page) -> None:
     open_known(small)
-    minimap = small.get_by_role("slider", name="Window of time")
+    minimap = small.get_by_role("slider", name="Visible time range")
     box = minimap.bounding_box()
     assert box is not None
     middle = box["y"] + box["height"] / 2
@@ -257,7 +257,7 @@ def test_the_minimap_selects_a_window_and_a_double_click_resets_it(small: Page) 
 
 def test_the_wheel_zooms_around_the_pointer(small: Page) -> None:
     open_known(small)
-    minimap = small.get_by_role("slider", name="Window of time")
+    minimap = small.get_by_role("slider", name="Visible time range")
     row(small, "bank charge").hover(position={"x": 900, "y": 10})
     small.keyboard.down("Control")
     small.mouse.wheel(0, -400)
@@ -292,7 +292,7 @@ def test_attributes_can_be_filtered_and_link_to_logs(page: Page, node: Node) -> 
     expect(attributes).to_be_hidden()
     resource = panel(page).get_by_role("table", name="Resource: service, host, process")
     resource.get_by_role("button").click()
-    link = resource.get_by_role("link", name="Logs with it")
+    link = resource.get_by_role("link", name="Find logs")
     assert "is=resource.service.version%3D" in str(link.get_attribute("href"))
     assert "from=" in str(link.get_attribute("href"))
     resource.get_by_role("link", name="Find in this trace").click()
@@ -310,13 +310,13 @@ def test_span_links_open_other_traces(small: Page) -> None:
 
 def test_logs_and_spans_link_to_each_other(small: Page) -> None:
     small.goto(f"/trace/{shop.TRACE}?tab=logs")
-    logs = small.get_by_role("list", name="Logs of the trace")
+    logs = small.get_by_role("list", name="Trace logs")
     expect(logs.get_by_role("listitem")).to_have_count(3)
     expect(logs.get_by_role("button", name=re.compile("from nowhere"))).to_be_disabled()
     logs.get_by_role("button", name=re.compile("no money")).click()
     expect(small).to_have_url(re.compile(f"span={shop.FAILED}"))
     part_of_panel(small, "Logs").click()
-    expect(panel(small).get_by_role("list", name="Logs of the span")).to_contain_text("no money")
+    expect(panel(small).get_by_role("list", name="Span logs")).to_contain_text("no money")
 
 
 def test_log_lines_of_any_height_do_not_overlap(small: Page) -> None:
@@ -338,7 +338,7 @@ def test_log_lines_of_any_height_do_not_overlap(small: Page) -> None:
 
     small.route(re.compile(r"/api/v1/logs\?"), answer)
     small.goto(f"/trace/{shop.TRACE}?tab=logs&span={shop.FAILED}")
-    logs = small.get_by_role("list", name="Logs of the trace")
+    logs = small.get_by_role("list", name="Trace logs")
     chosen = logs.locator("[aria-posinset='251']")
     expect(chosen).to_be_in_viewport(ratio=0.9)
     eventually(small, lambda: is_contiguous(logs))
@@ -357,7 +357,7 @@ def test_log_lines_of_any_height_do_not_overlap(small: Page) -> None:
 def test_log_dots_show_their_record_on_hover(small: Page) -> None:
     open_known(small)
     box = row(small, "shop buy").bounding_box()
-    split = small.get_by_role("separator", name="Width of the names").bounding_box()
+    split = small.get_by_role("separator", name="Name column width").bounding_box()
     expect(small.get_by_role("link", name="Logs 3")).to_be_visible()
     assert box is not None
     assert split is not None
@@ -366,7 +366,7 @@ def test_log_dots_show_their_record_on_hover(small: Page) -> None:
     expect(small.get_by_text("INFO at 22:13:20.015000")).to_be_visible()
     small.mouse.down()
     small.mouse.up()
-    expect(panel(small).get_by_role("list", name="Logs of the span")).to_contain_text("basket")
+    expect(panel(small).get_by_role("list", name="Span logs")).to_contain_text("basket")
 
 
 def test_statistics_sort_and_link_back_to_spans(small: Page) -> None:
@@ -403,13 +403,13 @@ def test_spans_are_copied_as_text_json_and_markdown(small: Page) -> None:
     open_known(small, f"?span={shop.CALL}")
     expect(panel(small)).to_contain_text("UNSET")
     line = copied(small, "Copy line")
-    assert line.startswith("shop: call the bank, internal, 60 ms (own 20 ms), at +10 ms of 100 ms")
+    assert line.startswith("shop: call the bank, internal, 60 ms (self 20 ms), at +10 ms of 100 ms")
     span = json.loads(copied(small, "Copy JSON"))
     assert span["time_unix_nano"] == str(shop.BEGIN + 10 * shop.MS)
     tree = json.loads(copied(small, "Subtree as JSON"))
     assert [each["name"] for each in tree["spans"]] == ["call the bank", "charge"]
     told = copied(small, "Subtree as Markdown")
-    assert "\n  - **bank** charge (+10 ms, 40 ms, own 40 ms) **failed**\n" in told
+    assert "\n  - **bank** charge (+10 ms, 40 ms, self 40 ms) **failed**\n" in told
     assert "`exception.type`: `NoMoney`" in told
 
 
@@ -453,7 +453,7 @@ def test_the_screen_is_accessible(browser: Browser, known: Node, theme: Theme) -
         ):
             page.goto(f"/trace/{shop.TRACE}?span={shop.FAILED}&tab={tab}&show={show}")
             expect(panel(page)).to_contain_text("ERROR")
-            expect(panel(page)).not_to_contain_text("Reading")
+            expect(panel(page)).not_to_contain_text("Loading")
             assert accessibility_violations(page) == []
 
 

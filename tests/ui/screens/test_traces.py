@@ -60,7 +60,7 @@ def test_traces_are_listed_without_any_filter(page: Page) -> None:
     page.goto("/traces")
     first = lines(page).first
     expect(first).to_contain_text(re.compile(r"storefront|mailer"))
-    expect(page.get_by_role("img", name="Durations of traces over time")).to_be_visible()
+    expect(page.get_by_role("img", name="Trace durations over time")).to_be_visible()
     expect(page.get_by_role("status").filter(has_text="found in")).to_contain_text("traces")
     first.click()
     expect(page).to_have_url(re.compile(r"/trace/[0-9a-f]{32}"))
@@ -82,7 +82,7 @@ def test_facet_values_are_included_and_excluded(page: Page) -> None:
     mailer = facets.get_by_role("button", name=re.compile("^mailer"))
     mailer.click()
     expect(lines(page).first).to_contain_text("process orders")
-    facets.get_by_role("button", name="Without Service mailer").focus()
+    facets.get_by_role("button", name="Exclude Service mailer").focus()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("not=service_name%3Dmailer"))
     expect(lines(page).filter(has_text="process orders")).to_have_count(0)
@@ -96,7 +96,7 @@ def test_an_excluded_value_keeps_its_position_and_focus(page: Page) -> None:
     """The same key, or a click at the same position, removes the filter."""
     page.goto("/traces")
     facets = page.get_by_role("complementary", name="Facets")
-    without = facets.get_by_role("button", name="Without Service gateway")
+    without = facets.get_by_role("button", name="Exclude Service gateway")
     without.focus()
     page.keyboard.press("Enter")
     expect(facets.get_by_role("button", name="gateway 0", exact=True)).to_be_visible()
@@ -110,17 +110,17 @@ def test_an_excluded_value_keeps_its_position_and_focus(page: Page) -> None:
 def test_a_facet_can_be_added_and_removed(page: Page) -> None:
     page.goto("/traces")
     facets = page.get_by_role("complementary", name="Facets")
-    facets.get_by_label("Add a facet").fill("rpc.method")
+    facets.get_by_label("Add facet").fill("rpc.method")
     page.keyboard.press("Enter")
     expect(facets.get_by_role("button", name=re.compile("^Charge"))).to_be_visible()
-    facets.get_by_role("button", name="Remove the facet rpc.method").click()
+    facets.get_by_role("button", name="Remove facet rpc.method").click()
     expect(facets.get_by_role("button", name=re.compile("^Charge"))).to_have_count(0)
 
 
 def test_a_facet_lists_more_values_on_demand(page: Page) -> None:
     page.goto("/traces?facets=name")
     facets = page.get_by_role("complementary", name="Facets")
-    values = facets.get_by_role("button", name=re.compile("^Without Operation"))
+    values = facets.get_by_role("button", name=re.compile("^Exclude Operation"))
     other = facets.get_by_role("button", name=re.compile("^other"))
     expect(other).to_be_visible()
     expect(values).to_have_count(8)
@@ -144,7 +144,7 @@ def test_a_missing_field_can_be_included_and_excluded(page: Page) -> None:
     facets.get_by_role("button", name=re.compile(r"^.products.\{id\}")).click()
     expect(page).to_have_url(re.compile("is=http_route%3D"))
     expect(unset).to_have_attribute("aria-pressed", "false")
-    without = facets.get_by_role("button", name="Without Route (not set)")
+    without = facets.get_by_role("button", name="Exclude Route (not set)")
     without.click()
     expect(box).to_have_value("(GET OR render) http_route:*")
     expect(without).to_have_attribute("aria-pressed", "true")
@@ -156,7 +156,7 @@ def test_a_missing_field_can_be_included_and_excluded(page: Page) -> None:
 def test_facet_names_are_suggested_and_a_facet_stays_collapsed(page: Page) -> None:
     page.goto("/traces")
     facets = page.get_by_role("complementary", name="Facets")
-    added = facets.get_by_label("Add a facet")
+    added = facets.get_by_label("Add facet")
     added.focus()
     offered = facets.locator("datalist option")
     expect(offered.locator("xpath=self::*[@value='rpc.method']")).to_have_count(1)
@@ -205,15 +205,15 @@ def test_traces_are_sorted_by_duration_and_errors(page: Page) -> None:
 
 def test_a_duration_range_can_be_typed(page: Page) -> None:
     page.goto("/traces")
-    page.get_by_label("Shortest duration of a trace").fill("1.2s")
+    page.get_by_label("Minimum trace duration").fill("1.2s")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("min=1200"))
     expect(lines(page).first.locator(".figure")).to_have_text(re.compile(r" s$"))
-    page.get_by_label("Longest duration of a trace").fill("1600")
+    page.get_by_label("Maximum trace duration").fill("1600")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("max=1600"))
     eventually(page, lambda: all_between(page, 1195, 1605))
-    page.get_by_label("Longest duration of a trace").fill("soon")
+    page.get_by_label("Maximum trace duration").fill("soon")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("1.5s")
 
@@ -222,7 +222,7 @@ def test_a_drag_narrows_time_and_duration_together(page: Page) -> None:
     page.goto("/traces?from=30m")
     expect(lines(page).first).to_be_visible()
     before = page.url
-    box = page.get_by_role("img", name="Durations of traces").bounding_box()
+    box = page.get_by_role("img", name="Trace durations").bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + 30
     page.mouse.move(x, y)
@@ -234,7 +234,7 @@ def test_a_drag_narrows_time_and_duration_together(page: Page) -> None:
     assert asked["from"][0] < asked["to"][0]
     expect(lines(page).first).to_be_visible()
     low, high = float(asked["min"][0]), float(asked["max"][0])
-    expect(page.get_by_label("Shortest duration of a trace")).not_to_have_value("")
+    expect(page.get_by_label("Minimum trace duration")).not_to_have_value("")
     eventually(page, lambda: all_between(page, low * 0.99, high * 1.01))
     page.go_back()
     expect(page).to_have_url(before)
@@ -247,7 +247,7 @@ def test_a_dot_shows_its_trace_and_a_click_opens_it(page: Page) -> None:
     expect(first).to_be_visible()
     page.locator("#screen").focus()
     page.keyboard.press("j")  # marks the same trace in the picture
-    picture = page.get_by_role("img", name="Durations of traces")
+    picture = page.get_by_role("img", name="Trace durations")
     box = picture.bounding_box()
     assert box is not None
     found = False
@@ -369,10 +369,10 @@ def test_an_empty_time_range_is_reported(page: Page) -> None:
 def test_hidden_parts_send_no_requests(page: Page) -> None:
     page.goto("/traces")
     expect(lines(page).first).to_be_visible()
-    page.get_by_role("button", name="Hide the durations").click()
+    page.get_by_role("button", name="Hide durations").click()
     page.get_by_role("button", name="Facets", exact=True).click()
     expect(page).to_have_url(re.compile("side=0.*dots=0"))
-    expect(page.get_by_role("img", name="Durations of traces")).to_have_count(0)
+    expect(page.get_by_role("img", name="Trace durations")).to_have_count(0)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(urlparse(request.url).path))
     page.reload()

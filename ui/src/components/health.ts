@@ -14,13 +14,13 @@ export const STATE_NAMES: Record<HealthState, string> = {
 export function summarizeHealth(health: HealthAnswer): { state: HealthState; text: string } {
   const failed = health.checks.filter((check) => check.state === "failed");
   const degraded = health.checks.filter((check) => check.state === "degraded");
-  const names = (checks: readonly Check[]) => checks.map((check) => check.room).join(", ");
+  const names = (checks: readonly Check[]) => checks.map((check) => check.component).join(", ");
   if (failed.length) return { state: "failed", text: `Failed: ${names(failed)}.` };
   if (degraded.length) {
     return {
       state: "degraded",
-      text: `Degraded: ${names(degraded)}. What was acknowledged is safe.`,
+      text: `Degraded: ${names(degraded)}. Acknowledged data is safe.`,
     };
   }
-  return { state: "ok", text: "All rooms are well." };
+  return { state: "ok", text: "All systems healthy" };
 }

@@ -14,7 +14,7 @@ from frazil.cli.terminal.wait import run_with_progress
 from frazil.cli.views.removal import print_previews, print_report
 from frazil.errors import Malformed
 
-HELP = "Erase rows from every place, for personal data"
+HELP = "Erase rows everywhere, for example personal data"
 INCOMPLETE = 1
 UNREACHED = (
     "Not erased by this command: backups, exported files, copies of the tables in other places, "
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--where", required=True, metavar="SQL", help="condition, such as \"body LIKE '%%x%%'\"")
     add("--table", help="only this table (default: every table with these columns)")
     add("--dry-run", action="store_true", help="only count the rows")
-    add("--yes", action="store_true", help="do not ask before erasing")
+    add("--yes", action="store_true", help="do not ask for confirmation")
     add_where(parser)
     add_json(parser, "print one JSON object")
 
@@ -62,6 +62,6 @@ def run(options: argparse.Namespace) -> int:
 def _is_confirmed(rows: int) -> bool:
     """Ask on a terminal. Without rows copies of earlier ones may still be on the disk."""
     if not sys.stdin.isatty():
-        raise Malformed("there is no terminal to ask on; add --yes to erase these rows")
-    answer = input(f"Erase {rows} rows for good? Type yes: ")
+        raise Malformed("cannot ask for confirmation without a terminal; add --yes to proceed")
+    answer = input(f"Erase {rows} rows permanently? Type yes: ")
     return answer.strip().lower() == "yes"

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     for commit in done:
         print_appended(commit, options.json)
     if not done and not options.json:
-        print("nothing new")
+        print("nothing to commit")
     return 0
 
 

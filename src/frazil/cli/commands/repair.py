@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         return NOT_DONE if damaged else 0
     if not options.json:
         _print(reports, options.json, is_done=False)
-    if not confirm("Give up the lost offsets and keep the rest?", is_sure=options.yes):
+    if not confirm("Drop the lost offsets and keep the rest?", is_sure=options.yes):
         return NOT_DONE
     repaired = {key: _repair(config, key, options, is_dry_run=False) for key in damaged}
     _print({**reports, **repaired} if options.json else repaired, options.json, is_done=True)
@@ -111,7 +111,7 @@ def _print(reports: dict[PartitionKey, RepairReport], is_json: bool, *, is_done:
             print(f"{topic}/{partition}: {'repaired' if is_done else 'damaged'}{is_all}")
             print(f"  {report.kept_count:,} intact batches are kept")
             if report.lost:
-                print(f"  offsets {'lost' if is_done else 'to be given up'}: {lost}")
+                print(f"  offsets {'lost' if is_done else 'to be dropped'}: {lost}")
             tense = "set aside" if is_done else "to be set aside"
             print(f"  {bytes_text(report.damaged_bytes)} {tense}; files:")
             for file in report.files:

@@ -1,5 +1,5 @@
-"""Make a data folder of a backup, which is verified and not changed. The original may still be in
-use: the restored folder is independent of it. Start a node on the new folder with
+"""Restore a data folder from a backup, which is verified and not changed. The original may still
+be in use: the restored folder is independent of it. Start a node on the new folder with
 `frazil up --data DIR`."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from frazil.errors import Malformed
 if TYPE_CHECKING:
     from frazil.backup import BackupManifest
 
-HELP = "Make a data folder of a backup"
+HELP = "Restore a data folder from a backup"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

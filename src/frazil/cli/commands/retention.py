@@ -50,5 +50,5 @@ def run(options: argparse.Namespace) -> int:
     elif rules:
         print_rules(rules)
     else:
-        print('No retention rules, so rows are kept for ever. Example: [retention] logs = "30d"')
+        print('No retention rules, so rows are kept forever. Example: [retention] logs = "30d"')
     return 0

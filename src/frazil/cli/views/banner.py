@@ -52,7 +52,7 @@ class Banner:
         self._print(f"{self._paint('Frazil', BOLD)} {__version__}\n")
 
     def room(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Print that a room is ready."""
+        """Print that a component is ready."""
         texts: dict[str, Callable[[Mapping[str, Any]], str]] = {
             "log": self._log,
             "lake": self._lake,

@@ -231,7 +231,7 @@ def _problems(checks: Sequence[Json], columns: int, paint: Colors) -> Iterator[s
         if check["state"] == "ok":
             continue
         text = " ".join((check["why"] or check["state"]).split())
-        line = shortened(f"{check['room']} {check['state']}: {safe(text)}", columns)
+        line = shortened(f"{check['component']} {check['state']}: {safe(text)}", columns)
         yield paint(line, STATE_COLORS[check["state"]], BOLD)
         if check["next_step"]:
             yield shortened(f"  -> {safe(' '.join(check['next_step'].split()))}", columns)

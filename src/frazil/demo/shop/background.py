@@ -32,7 +32,7 @@ def started(pod: Pod) -> list[EmittedRow]:
 
 
 def stopped(pod: Pod, at_ns: int) -> list[EmittedRow]:
-    return [EmittedRow(pod, log_record(at_ns, "INFO", "SIGTERM: finishing what is in hand", {}))]
+    return [EmittedRow(pod, log_record(at_ns, "INFO", "SIGTERM: draining requests", {}))]
 
 
 def crashed(pod: Pod, at_ns: int) -> list[EmittedRow]:

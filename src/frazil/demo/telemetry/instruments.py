@@ -73,10 +73,10 @@ PROVIDER_LATENCY = Instrument(
     SUMMARY,
 )
 ORDERS = Instrument("shop.orders", "{order}", "Orders placed.", COUNTER)
-REVENUE = Instrument("shop.revenue", "EUR", "What orders are worth.", AMOUNT)
-MAILS = Instrument("shop.mails.sent", "{mail}", "Mails sent.", DELTA_COUNTER)
-CARTS_OPEN = Instrument("shop.carts.open", "{cart}", "Carts with something in.", UP_DOWN_COUNTER)
-QUEUE_LENGTH = Instrument("shop.mail.queue.length", "{message}", "Mails to send.", UP_DOWN_COUNTER)
+REVENUE = Instrument("shop.revenue", "EUR", "Value of orders.", AMOUNT)
+MAILS = Instrument("shop.mails.sent", "{mail}", "Emails sent.", DELTA_COUNTER)
+CARTS_OPEN = Instrument("shop.carts.open", "{cart}", "Carts that are not empty.", UP_DOWN_COUNTER)
+QUEUE_LENGTH = Instrument("shop.mail.queue.length", "{message}", "Emails queued.", UP_DOWN_COUNTER)
 CPU = Instrument("process.cpu.utilization", "1", "Share of a core in use.", GAUGE)
 MEMORY = Instrument("process.memory.usage", "By", "Memory in use.", GAUGE)
 

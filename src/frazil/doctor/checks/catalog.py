@@ -125,8 +125,8 @@ def _store(context: CheckContext, uri: str, properties: Mapping[str, str]) -> Fi
         probe_warehouse(context.config.lake, context.data)
     except (OSError, ValueError, FrazilError) as error:
         fix = do("correct lake.warehouse, and s3.endpoint, s3.region and the keys in lake.catalog")
-        return failure("warehouse", f"{uri} does not answer: {error}", fix)
-    return ok("warehouse", f"{uri} answers; SQL without Spark cannot read tables there yet")
+        return failure("warehouse", f"{uri} does not respond: {error}", fix)
+    return ok("warehouse", f"{uri} responds; SQL without Spark cannot read tables there yet")
 
 
 def _server(context: CheckContext, uri: str) -> Finding:

@@ -57,7 +57,7 @@ def check_spark(context: CheckContext) -> Iterator[Finding]:
         ended_ns = clock.monotonic_ns()
     except FrazilError as error:
         text = " ".join(str(error).split())
-        fix = do("fix Java and the jars as said above, then check again with --spark")
+        fix = do("fix Java and the jars (see above), then check again with --spark")
         yield failure("spark", text, fix)
         return
     finally:

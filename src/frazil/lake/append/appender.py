@@ -164,7 +164,7 @@ class Appender:
 
         Returns the commits. A round is limited by `ROUND_BYTES_MAX`, so more may be left.
         """
-        activity = LakeActivity(work="round", step="plans", begun_ms=self._clock.wall_ms())
+        activity = LakeActivity(work="round", step="planning", begun_ms=self._clock.wall_ms())
         self._report(activity)
         try:
             with tracing.span("lake.round") as span:
@@ -193,7 +193,7 @@ class Appender:
         slices = [slice for slice, _ in work]
         sizes = _bytes_by_table(slices)
         activity = replace(
-            activity, step="writes files", task_count=len(work), log_bytes=sum(sizes.values())
+            activity, step="writing files", task_count=len(work), log_bytes=sum(sizes.values())
         )
         self._report(activity)
         written = self._run(work)
@@ -204,7 +204,7 @@ class Appender:
             new = [each for each in written if each.source.table == name]
             if not new:
                 continue
-            self._report(replace(activity, step="commits", table=name))
+            self._report(replace(activity, step="committing", table=name))
             done.append(self._commit(table, dead, new, identities))
             activity = replace(
                 activity,

@@ -14,7 +14,7 @@ class LakeActivity:
 
     work: Literal["round", "maintenance"]
     step: str
-    """For display, such as "writes files", "commits" or "joins files"."""
+    """For display, such as "writing files", "committing" or "compacting files"."""
     begun_ms: int
     table: str | None = None
     """The table of this step, if it concerns only one."""

@@ -190,7 +190,7 @@ def catalog_calls(config: LakeConfig) -> Iterator[None]:
         ) from error
     except errors as error:
         raise Unavailable(
-            f"the catalog {config.catalog_name} does not answer: {_reason(error)}. "
+            f"the catalog {config.catalog_name} does not respond: {_reason(error)}. "
             "Check that it runs, lake.catalog and lake.warehouse"
         ) from error
 

@@ -217,7 +217,7 @@ class Maintenance:
 
         if condition.table not in self.tables():
             return 0, 0
-        with self._reporting(condition.table, "counts rows"):
+        with self._reporting(condition.table, "counting rows"):
             return count_rows(self._load(condition.table), condition, self._do, is_all=is_all)
 
     def _branches(self, name: str) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class Maintenance:
     def _remove(self, name: str, condition: RowCondition, clean: CleanFiles) -> Maintained:
         for _ in range(ATTEMPTS_MAX):
             try:
-                with self._reporting(name, "removes rows"):
+                with self._reporting(name, "removing rows"):
                     return self._try_remove(name, condition, clean)
             except Conflict as error:
                 logger.info("removal retried", extra={"table": name, "reason": str(error)})
@@ -269,7 +269,7 @@ class Maintenance:
         """Merge some small files, if it pays; with `is_all`, also if it does not."""
         for _ in range(ATTEMPTS_MAX):
             try:
-                with self._reporting(name, "joins files"):
+                with self._reporting(name, "compacting files"):
                     return self._compact(name, is_all)
             except Conflict as error:
                 logger.info("compaction retried", extra={"table": name, "reason": str(error)})
@@ -282,7 +282,7 @@ class Maintenance:
         count = count_scattered(self._load(name))
         if count:
             no_files = Replacement(old=(), new=(), commit_id=self._unique())
-            with self._reporting(name, "joins manifests"):
+            with self._reporting(name, "merging manifests"):
                 replace_files(self._catalog(), self._full_name(name), no_files, clock=self._clock)
         return Maintained(table=name, manifests_joined=count)
 
@@ -302,7 +302,7 @@ class Maintenance:
     def _expire(self, name: str, keep: SnapshotRetention) -> Maintained:
         from frazil.lake.maintain.expire_snapshots import expire
 
-        with self._reporting(name, "lets old snapshots go"):
+        with self._reporting(name, "expiring snapshots"):
             done = expire(self._catalog(), self._full_name(name), keep, self._do, clock=self._clock)
         REMOVED.add(done.file_count, table=name, reason="expired")
         return Maintained(
@@ -320,7 +320,7 @@ class Maintenance:
     def _remove_orphans(self, name: str, *, is_idle: bool = False) -> Maintained:
         from frazil.lake.maintain.orphan_files import remove_orphans
 
-        with self._reporting(name, "removes files that nobody names"):
+        with self._reporting(name, "deleting orphan files"):
             done = remove_orphans(
                 self._catalog(),
                 self._full_name(name),

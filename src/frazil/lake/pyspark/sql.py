@@ -121,7 +121,7 @@ def query_spark(
             raise job.error from None
         if isinstance(error, PySparkException):
             raise Malformed(f"the query failed: {error}") from None
-        raise Unavailable(f"Spark could not answer: {error}") from error
+        raise Unavailable(f"Spark failed: {error}") from error
 
 
 def check_query(spark: SparkSession, text: str) -> set[str]:

@@ -120,6 +120,7 @@ def source_class(data: Path, config: LakeConfig) -> type[FrazilSource]:
 def _checked(data: Path) -> Path:
     if not (data / "log").is_dir():
         raise Unknown(
-            f"{data} is no data folder of Frazil: it has no log. `frazil up --data …` creates one"
+            f"{data} is not a data folder of Frazil: it has no log. "
+            "`frazil up --data …` creates one"
         )
     return data.absolute()

@@ -55,7 +55,7 @@ class LakeRangeRows:
                     yield from _read_file(stream, self)
             except FileNotFoundError:
                 raise Conflict(
-                    f"{path} does not exist any more: since the query was planned, the table was "
+                    f"{path} no longer exists: since the query was planned, the table was "
                     "compacted and old snapshots expired; plan again"
                 ) from None
 

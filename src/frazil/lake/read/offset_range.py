@@ -42,7 +42,7 @@ class OffsetRangeReader:
         """Raise `Unknown` if the data folder or the table does not exist."""
         if not (Path(folder) / "log").is_dir():
             raise Unknown(
-                f"{folder} is no data folder of Frazil: it has no log. If Kafka is the log, use "
+                f"{folder} is not a data folder of Frazil: it has no log. If Kafka is the log, use "
                 "Spark's own source, `kafka`"
             )
         signals = [signal for signal in Signal if signal.table == table]

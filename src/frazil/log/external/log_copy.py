@@ -351,6 +351,6 @@ def _check_batches(file: File, segment: SegmentView, copied: _CopiedSegment) -> 
             path=segment.path,
             position=position,
             expected=f"acknowledged batches up to offset {segment.info.end_offset}",
-            found=f"bytes that are no such batch after offset {offset}",
+            found=f"other bytes after offset {offset}",
             hint=REPAIR_HINT,
         )

@@ -327,7 +327,7 @@ def _walk(file: File, known: SegmentView, end: int) -> SegmentView:
             path=known.path,
             position=position,
             expected=f"acknowledged batches up to offset {end}",
-            found=f"bytes that are no such batch after offset {offset}",
+            found=f"other bytes after offset {offset}",
             hint=REPAIR_HINT,
         )
     info = info._replace(end_offset=end, size_bytes=position, max_timestamp_ms=time)

@@ -178,7 +178,7 @@ def _read_extent(file: File, extent: ByteRange, planned: SegmentRange) -> Iterat
             path=extent.path,
             position=position,
             expected=f"acknowledged batches up to offset {extent.end_offset}",
-            found=f"bytes that are no such batch after offset {offset}",
+            found=f"other bytes after offset {offset}",
             hint=REPAIR_HINT,
         )
 
@@ -193,7 +193,7 @@ def _planned_header(file: File, extent: ByteRange) -> SegmentHeader:
 
 def _replaced(extent: ByteRange) -> Conflict:
     return Conflict(
-        f"{extent.path} with offsets {extent.offset} up to {extent.end_offset} is not there any "
-        "more: it was trimmed or rewritten since it was planned, or this machine does not have "
+        f"{extent.path} with offsets {extent.offset} up to {extent.end_offset} no longer exists: "
+        "it was trimmed or rewritten since it was planned, or this machine does not have "
         "the log's folder; check where the log starts now, and plan again"
     )

@@ -14,7 +14,7 @@ def _column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = Fals
 RECORDS = pa.schema(
     [
         _column("_log_partition", pa.int32(), "partition of the topic"),
-        _column("_offset", pa.int64(), "place in the partition"),
+        _column("_offset", pa.int64(), "offset in the partition"),
         _column("time", pa.timestamp("us", tz="UTC"), "timestamp of the record"),
         _column("timestamp_ms", pa.int64(), "timestamp of the record in milliseconds since 1970"),
         _column("key", pa.binary(), "key of the record", nullable=True),
@@ -22,7 +22,7 @@ RECORDS = pa.schema(
         _column(
             "headers",
             pa.list_(pa.field("item", HEADER, nullable=False)),
-            "headers of the record, in their order; a key may be there more than once",
+            "headers of the record, in order; keys may repeat",
         ),
     ]
 )

@@ -97,16 +97,16 @@ def _promoted(name: str, keys: tuple[str, ...], owner: str, kind: pa.DataType = 
 COMMON = [
     _column("_log_partition", INT, "partition of the log that holds the request"),
     _column("_offset", LONG, "offset of the request in that partition"),
-    _column("_row", INT, "place of the record inside the request, from 0"),
+    _column("_row", INT, "index of the record in the request, from 0"),
     _column("time", TIME, "event time, else observed time, else ingest time"),
-    _column("time_unix_nano", LONG, "event time as sent; 0 when it was not"),
-    _column("ingest_time", TIME, "when the log took the request in"),
+    _column("time_unix_nano", LONG, "event time as sent; 0 if not sent"),
+    _column("ingest_time", TIME, "time the log accepted the request"),
     _column("service_name", STRING, f"resource attribute {SERVICE_NAME}, else {SERVICE_UNKNOWN}"),
     *(_promoted(name, keys, "resource") for name, keys in PROMOTED_RESOURCE.items()),
     _optional("scope_name", STRING, "scope.name"),
     _optional("scope_version", STRING, "scope.version"),
-    _optional("resource_schema_url", STRING, "schema_url beside the resource"),
-    _optional("scope_schema_url", STRING, "schema_url beside the scope"),
+    _optional("resource_schema_url", STRING, "schema_url of the resource"),
+    _optional("scope_schema_url", STRING, "schema_url of the scope"),
     _column("resource_attributes", MAP, "resource.attributes"),
     _column("scope_attributes", MAP, "scope.attributes"),
     _column("resource_dropped_attributes_count", INT, "resource.dropped_attributes_count"),
@@ -114,7 +114,7 @@ COMMON = [
 ]
 """First columns of every telemetry table."""
 VALUE_TYPES = _optional(
-    "_value_types", STRING, "what the values of this row were; null when all were strings"
+    "_value_types", STRING, "original types of the values; null if all are strings"
 )
 """Last column of every telemetry table."""
 
@@ -146,7 +146,7 @@ SPANS = pa.schema(
         _column("name", STRING, "name"),
         _column("kind", STRING, "kind: INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER, UNSPECIFIED"),
         _column("end_time_unix_nano", LONG, "end_time_unix_nano"),
-        _column("duration_nano", LONG, "from start to end; 0 when the end is before the start"),
+        _column("duration_nano", LONG, "from start to end; 0 if the end is before the start"),
         _column("status_code", STRING, "status.code: UNSET, OK, ERROR"),
         _optional("status_message", STRING, "status.message"),
         _column("attributes", MAP, "attributes"),
@@ -211,11 +211,11 @@ DEAD_LETTERS = pa.schema(
         _column("topic", STRING, "topic of the log that holds the bytes"),
         _column("_log_partition", INT, "partition of that topic"),
         _column("_offset", LONG, "offset in that partition"),
-        _optional("_row", INT, "place of the record inside the request; null for all of it"),
+        _optional("_row", INT, "index of the record in the request; null for the whole request"),
         _column("time", TIME, "when it was set aside"),
         _column("stage", STRING, "validate, decode, convert or commit"),
-        _column("reason", STRING, "what is wrong with it"),
-        _column("payload", pa.binary(), "the bytes of the request, or of the one record"),
+        _column("reason", STRING, "error message"),
+        _column("payload", pa.binary(), "bytes of the request, or of the record"),
     ]
 )
 

@@ -248,7 +248,7 @@ class Worker:
         if self._bytes_max is not None and self._byte_count > self._bytes_max:
             error = TooLarge(
                 f"the rows have more than {self._bytes_max} bytes, the limit of this request "
-                "(serve.answer_bytes_max); ask for fewer rows or columns, or read them as Arrow or "
+                "(serve.answer_bytes_max); select fewer rows or columns, or read them as Arrow or "
                 "CSV, which are streamed"
             )
             self.kill(error, reason="bytes")

@@ -22,7 +22,7 @@ def reader_checks(context: NodeContext) -> list[Check]:
     """Check every component of the reader, in memory only."""
     findings = [(room, check(context)) for room, check in _CHECKS.items()]
     return [
-        Check(room=room, state=state, why=why, next_step=next_step)
+        Check(component=room, state=state, why=why, next_step=next_step)
         for room, (state, why, next_step) in findings
     ]
 

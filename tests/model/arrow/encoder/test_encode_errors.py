@@ -82,11 +82,11 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("traces", {"links": [LINK, LINK | {"span_id": "x" * 16}]}, "links.span_id", "is not hex"),
     ("metrics", {"exemplars": [EXEMPLAR | {"trace_id": "1"}]}, "exemplars.trace_id", "16 bytes"),
     # Words that stand for numbers.
-    ("traces", {"kind": "server"}, "kind", "'server' is none of UNSPECIFIED, INTERNAL"),
-    ("traces", {"kind": "2147483648"}, "kind", "and no number"),
-    ("traces", {"status_code": ""}, "status_code", "is none of UNSET"),
-    ("metrics", {"metric_type": "1"}, "metric_type", "'1' is none of gauge"),
-    ("metrics", {"aggregation_temporality": "x"}, "aggregation_temporality", "'x' is none of"),
+    ("traces", {"kind": "server"}, "kind", "'server' is not one of UNSPECIFIED, INTERNAL"),
+    ("traces", {"kind": "2147483648"}, "kind", "or a number"),
+    ("traces", {"status_code": ""}, "status_code", "is not one of UNSET"),
+    ("metrics", {"metric_type": "1"}, "metric_type", "'1' is not one of gauge"),
+    ("metrics", {"aggregation_temporality": "x"}, "aggregation_temporality", "'x' is not one of"),
     # Choices, and what a kind of metric does not have.
     (
         "metrics",
@@ -123,7 +123,7 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     # Values that were something else. The attribute is "x".
     ("logs", {"_value_types": "||i"}, "attributes", "'x' is not what its word says"),
     ("logs", {"_value_types": "||d"}, "attributes", "'x' is not what its word says"),
-    ("logs", {"_value_types": "||b"}, "attributes", "'x' is no bool"),
+    ("logs", {"_value_types": "||b"}, "attributes", "'x' is not a bool"),
     ("logs", {"_value_types": "||y"}, "attributes", "'x' is not what its word says"),
     ("logs", {"_value_types": "||e"}, "attributes", "'x' is text where there was no value"),
     ("logs", {"_value_types": "||[s]"}, "attributes", "'x' is not what its word says"),
@@ -134,7 +134,7 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("logs", {"_value_types": "||[]", "body": "b"}, "body", "'b' has no word"),
     ("logs", {"_value_types": "||se", "body": "b"}, "body", "is not what its word says"),
     ("logs", {"_value_types": "||si", "body": "b"}, "body", "is not what its word says"),
-    ("logs", {"_value_types": "||sd", "body": '"1.5"'}, "body", "is no 'd'"),
+    ("logs", {"_value_types": "||sd", "body": '"1.5"'}, "body", "is not 'd'"),
     ("logs", {"_value_types": "||sd", "body": "NaN"}, "body", "is not JSON"),
     ("logs", {"_value_types": "||sy", "body": "aGVsbG8="}, "body", "is not what"),
 ]

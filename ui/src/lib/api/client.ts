@@ -56,7 +56,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     response = await fetch(new URL(path, ROOT), { ...init, headers, redirect: "error" });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new ApiError("unreachable", "The node does not response. Is it still running?");
+    throw new ApiError("unreachable", "The node does not respond. Is it running?");
   } finally {
     end();
   }
@@ -93,7 +93,7 @@ async function errorOf(response: Response): Promise<ApiError> {
   } catch {
     return new ApiError(
       "unreachable",
-      `The response was ${response.status}: ${text.slice(0, 200)}`,
+      `Unexpected response ${response.status}: ${text.slice(0, 200)}`,
     );
   }
 }

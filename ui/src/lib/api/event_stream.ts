@@ -31,11 +31,11 @@ export async function streamEvents(
         last = parser.lastId || last;
         if (events.length) onEvents(events);
       }
-      onTrouble("The node has ended the connection; trying again.");
+      onTrouble("The node closed the connection. Reconnecting…");
     } catch (error) {
       if (signal.aborted || isAborted(error)) return;
       if (error instanceof ApiError && error.status !== 0 && error.status < 500) throw error;
-      onTrouble("The connection is lost; trying again.");
+      onTrouble("Connection lost. Reconnecting…");
     }
     await pause(RETRY_MS, signal);
   }

@@ -37,7 +37,7 @@ export interface CatalogInfo {
 }
 
 export interface Check {
-  room: string;
+  component: string;
   state: "degraded" | "failed" | "ok";
   why?: string | null;
   next_step?: string | null;

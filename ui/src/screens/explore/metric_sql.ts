@@ -83,7 +83,7 @@ export function metricSql(query: MetricQuery, kind: MetricKind, range: TimeRange
   }
   if (isDistribution(kind.type) && isQuantile(aggregate)) {
     return (
-      "-- The points themselves: quantiles of their buckets are worked out by the API.\n" +
+      "-- Raw points: the API computes quantiles from their buckets.\n" +
       `SELECT ${[...labels, "*"].join(", ")}\n${from}\nORDER BY time`
     );
   }
@@ -102,7 +102,7 @@ export function metricSql(query: MetricQuery, kind: MetricKind, range: TimeRange
       `start_time_unix_nano, attributes ORDER BY time), 0) AS more_${column}`,
   );
   return (
-    "-- Of cumulative points; of delta points the values themselves are what was added.\n" +
+    "-- For cumulative points; for delta points, use the values as they are.\n" +
     `WITH points AS (\nSELECT ${[at, ...labels, ...inner].join(",\n       ")}\n${from})\n` +
     `SELECT ${["at", ...names, `${grown(aggregate, columns[0] ?? "", stepS)} AS value`].join(", ")}\n` +
     `FROM points\nGROUP BY ${grouped}\nORDER BY 1`

@@ -32,7 +32,7 @@ export function engineSnippets(
   return [
     {
       name: "PyIceberg",
-      about: "Python, without Java: filters and columns are pushed down to the files.",
+      about: "Python without Java. Filters and columns are pushed down.",
       text: `from pyiceberg.catalog import load_catalog
 
 catalog = load_catalog(
@@ -46,7 +46,7 @@ print(table.scan(limit=10).to_arrow())`,
     },
     {
       name: "PySpark",
-      about: "Also while this node writes.",
+      about: "Works while this node writes.",
       text: `from pyspark.sql import SparkSession
 
 spark = (
@@ -58,7 +58,7 @@ spark.table(${quoted(full)}).show()`,
     },
     {
       name: "spark-sql",
-      about: "From a terminal.",
+      about: "Command line.",
       text: [
         `spark-sql --packages ${inShell(catalog.spark_packages.join(","))}`,
         ...settings.map(([key, value]) => `  --conf ${inShell(`${key}=${value}`)}`),
@@ -67,7 +67,7 @@ spark.table(${quoted(full)}).show()`,
     },
     {
       name: "DuckDB",
-      about: "The table as it is now: with the next commit the metadata is another file.",
+      about: "Reads this version of the table. The next commit writes a new metadata file.",
       text: `INSTALL iceberg;
 LOAD iceberg;
 SELECT count(*) FROM iceberg_scan(${inSql(metadataLocation.replace(/^file:\/\//, ""))});`,

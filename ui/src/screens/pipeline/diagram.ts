@@ -42,7 +42,7 @@ const MINUTE_MS = 60_000;
 const WINDOW_MS = 10_000;
 
 export function boxesOf(status: Status, health: HealthAnswer): Record<BoxName, Box> {
-  const checkOf = (room: string) => health.checks.find((check) => check.room === room);
+  const checkOf = (room: string) => health.checks.find((check) => check.component === room);
   const box = (
     name: BoxName,
     title: string,
@@ -65,7 +65,7 @@ export function boxesOf(status: Status, health: HealthAnswer): Record<BoxName, B
     facts: [],
   });
   const { hot, lake, query } = status;
-  const hotOff = "hot.enabled is false, so rows are neither shown nor asked.";
+  const hotOff = "hot.enabled is false, so rows cannot be queried.";
   const hotNext = "Start the node with --set hot.enabled=true.";
   const lakeOff = "lake.enabled is false, or the extra is not installed. The log keeps everything.";
   const lakeNext = "Run pip install 'frazil[lake]', then start the node with lake.enabled=true.";
@@ -78,8 +78,8 @@ export function boxesOf(status: Status, health: HealthAnswer): Record<BoxName, B
       : off("hot", "Hot tier", hotOff, hotNext),
     query: query
       ? box("query", "Queries", checkOf("query"), [
-          { name: "asked", value: perSecond(query.queries_per_s), trend: "queries_per_s" },
-          timing("took p50 · p99", query.answering, "answer_ms"),
+          { name: "rate", value: perSecond(query.queries_per_s), trend: "queries_per_s" },
+          timing("latency p50 · p99", query.answering, "answer_ms"),
         ])
       : off("query", "Queries", hotOff, hotNext),
     spark: lake
@@ -142,11 +142,11 @@ function ingestFacts({ ingest, rates }: Status): Fact[] {
       name: rate.signal,
       value: `${format.figure(rate.records_per_s)} rows/s`,
       trend: `rows_per_s.${rate.signal}`,
-      title: `${format.bytes(rate.bytes_per_s)} a second in ${format.figure(rate.requests_per_s)} requests`,
+      title: `${format.bytes(rate.bytes_per_s)}/s in ${format.figure(rate.requests_per_s)} requests/s`,
     })),
     timing("ack p50 · p99", ingest.acknowledging, "acknowledge_ms"),
     {
-      name: "in hand",
+      name: "in flight",
       value: `${ingest.in_flight_requests}, ${format.bytes(ingest.in_flight_bytes)}`,
     },
     ...ingest.transports.map((each) => ({
@@ -186,7 +186,7 @@ function hotFacts(hot: NonNullable<Status["hot"]>): Fact[] {
       share: hot.disk_bytes / hot.disk_bytes_max,
     },
     { name: "rows", value: format.short(rows) },
-    { name: "requests behind", value: format.count(hot.lag_offsets) },
+    { name: "lag, requests", value: format.count(hot.lag_offsets) },
   ];
 }
 
@@ -197,15 +197,15 @@ function sparkFacts(lake: LakeStatus): Fact[] {
   return [
     { name: "process", value: spark.pid === null ? state : `${state}, pid ${spark.pid}` },
     {
-      name: "waiting",
+      name: "lag",
       value: `${format.bytes(lake.lag_bytes)} of ${format.bytes(lake.flush_bytes)}`,
       share: lake.lag_bytes === null ? null : lake.lag_bytes / lake.flush_bytes,
       isExpected: true,
-      title: "What the log has and no table yet. A round begins when either is reached.",
+      title: "Acknowledged, not committed yet. A commit starts when either limit is reached.",
     },
     {
       name: "oldest",
-      value: `${age === null ? "nothing" : format.duration(age * 1e9)} of ${format.duration(lake.flush_age_ms * 1e6)}`,
+      value: `${age === null ? "none" : format.duration(age * 1e9)} of ${format.duration(lake.flush_age_ms * 1e6)}`,
       share: age === null ? 0 : (age * 1000) / lake.flush_age_ms,
       isExpected: true,
     },
@@ -215,8 +215,8 @@ function sparkFacts(lake: LakeStatus): Fact[] {
 
 /** Progress of a lake job in words. */
 export function progressText({ doing, spark }: LakeStatus): string {
-  if (spark.state === "starting") return "Spark starts";
-  if (!doing) return "waits";
+  if (spark.state === "starting") return "starting Spark";
+  if (!doing) return "idle";
   const about = doing.table ? ` (${doing.table})` : "";
   const much = doing.log_bytes
     ? `, ${format.bytes(doing.done_bytes)} of ${format.bytes(doing.log_bytes)}`
@@ -234,14 +234,14 @@ function tableFacts(lake: LakeStatus): Fact[] {
     {
       name: "files",
       value: `${format.count(files)}, ${format.count(sum((table) => table.small_files))} small`,
-      title: "Small ones are joined by maintenance, once there are enough of them.",
+      title: "Maintenance compacts small files once there are enough.",
     },
     {
       name: "size",
-      value: `${format.bytes(sum((table) => table.bytes))}${files ? `, ${format.bytes(sum((table) => table.bytes) / files)} a file` : ""}`,
+      value: `${format.bytes(sum((table) => table.bytes))}${files ? `, ${format.bytes(sum((table) => table.bytes) / files)} per file` : ""}`,
     },
     {
-      name: "last",
+      name: "last commit",
       value: last ? `${last.table}, ${format.ago(last.age_s)}` : "none yet",
     },
   ];
@@ -251,10 +251,10 @@ function subscriberFacts({ subscribers }: Status): Fact[] {
   const others = subscribers.filter((each) => !isHotTierSubscriber(each.subscriber));
   const slowest = others.toSorted((one, other) => other.lag_offsets - one.lag_offsets)[0];
   return [
-    { name: "named readers", value: format.count(others.length) },
+    { name: "subscribers", value: format.count(others.length) },
     {
-      name: "furthest behind",
-      value: slowest ? `${slowest.subscriber}, ${format.count(slowest.lag_offsets)}` : "nobody",
+      name: "highest lag",
+      value: slowest ? `${slowest.subscriber}, ${format.count(slowest.lag_offsets)}` : "none",
     },
   ];
 }
@@ -272,7 +272,7 @@ function timing(name: string, took: Timing | null, trend: string): Fact {
       : "–",
     trend,
     isTiming: true,
-    title: "Half of them, and 99 of 100, in the last ten seconds",
+    title: "p50 and p99 of the last 10 seconds",
   };
 }
 

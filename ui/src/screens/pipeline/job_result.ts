@@ -7,7 +7,7 @@ export function describeResult(done: Flushed | Tidied): string {
 }
 
 function flushed({ commits }: Flushed): string {
-  if (commits.length === 0) return "Nothing was left to bring into the tables.";
+  if (commits.length === 0) return "Nothing to commit.";
   const rows = commits.reduce((total, commit) => total + commit.row_count, 0);
   return `${format.count(rows)} rows in ${plural(commits.length, "commit")}.`;
 }
@@ -20,12 +20,12 @@ function tidied({ tables }: Tidied): string {
   const orphans = sum((t) => t.orphans_removed ?? 0);
   const trouble = tables.flatMap((table) => table.trouble ?? []);
   const parts = [
-    joined ? `${plural(joined, "file")} joined into ${format.count(made)}` : "",
-    expired ? `${plural(expired, "snapshot")} let go` : "",
-    orphans ? `${plural(orphans, "file")} removed that nobody names` : "",
+    joined ? `${plural(joined, "file")} compacted into ${format.count(made)}` : "",
+    expired ? `${plural(expired, "snapshot")} expired` : "",
+    orphans ? `${plural(orphans, "orphan file")} deleted` : "",
     ...trouble,
   ].filter((text) => text !== "");
-  return parts.length ? `${parts.join("; ")}.` : "Nothing was to be done.";
+  return parts.length ? `${parts.join("; ")}.` : "Nothing to do.";
 }
 
 function plural(count: number, word: string): string {

@@ -110,7 +110,7 @@ test("causes come before consequences", () => {
 
 test("a failure shows its reason", () => {
   expect(failureReason(failure({ message: "too late", error_type: "timeout" }))).toBe("too late");
-  expect(failureReason(failure({ error_type: "409" }))).toBe("answer 409");
+  expect(failureReason(failure({ error_type: "409" }))).toBe("status 409");
   expect(failureReason(failure({ error_type: "timeout" }))).toBe("timeout");
   expect(failureReason(failure({}))).toBe("no message");
 });

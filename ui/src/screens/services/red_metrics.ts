@@ -118,5 +118,5 @@ export function causesFirst(failures: readonly Failure[]): Failure[] {
 export function failureReason({ message, error_type }: Failure): string {
   if (message) return message;
   if (!error_type) return "no message";
-  return /^\d{3}$/.test(error_type) ? `answer ${error_type}` : error_type;
+  return /^\d{3}$/.test(error_type) ? `status ${error_type}` : error_type;
 }

@@ -171,7 +171,7 @@ test("indentation makes a plan a tree", () => {
     ["pieces", "logs: reads 1"],
     ["pieces", "spans: reads 2"],
   ]);
-  expect(place!.name).toBe("Where it runs");
+  expect(place!.name).toBe("Engine");
   expect(pieces!.steps.map((step) => step.text)).toEqual(["logs: reads 1", "spans: reads 2"]);
 });
 

@@ -45,7 +45,7 @@ export function setupSteps(language: Language, target: Target, by: Transport): S
     case "python":
       return [
         {
-          says: "Install, once",
+          says: "Install",
           text: lines(
             "pip install opentelemetry-distro opentelemetry-exporter-otlp",
             "opentelemetry-bootstrap -a install",
@@ -53,38 +53,38 @@ export function setupSteps(language: Language, target: Target, by: Transport): S
         },
         variables(target, by, "export OTEL_PYTHON_LOGGING_AUTO_INSTRUMENTATION_ENABLED=true"),
         {
-          says: "Run it, without a change to its code",
+          says: "Run the application (no code changes)",
           text: "opentelemetry-instrument python app.py",
         },
       ];
     case "node":
       return [
         {
-          says: "Install, once",
+          says: "Install",
           text: "npm install @opentelemetry/api @opentelemetry/auto-instrumentations-node",
         },
         variables(target, by),
         {
-          says: "Run it, without a change to its code",
+          says: "Run the application (no code changes)",
           text: "node --require @opentelemetry/auto-instrumentations-node/register app.js",
         },
       ];
     case "java":
       return [
         {
-          says: "Get the agent, once",
+          says: "Download the agent",
           text: "curl -LO https://github.com/open-telemetry/opentelemetry-java-instrumentation/releases/latest/download/opentelemetry-javaagent.jar",
         },
         variables(target, by),
         {
-          says: "Run it, without a change to its code",
+          says: "Run the application (no code changes)",
           text: "java -javaagent:opentelemetry-javaagent.jar -jar app.jar",
         },
       ];
     case "go":
       return [
         {
-          says: "Get the packages, once",
+          says: "Install the packages",
           text: "go get go.opentelemetry.io/otel/sdk go.opentelemetry.io/contrib/exporters/autoexport",
         },
         { says: "At the start of main", text: GO },
@@ -93,13 +93,13 @@ export function setupSteps(language: Language, target: Target, by: Transport): S
     case "collector":
       return [{ says: "In the Collector's configuration", text: collector(target, by) }];
     case "shell":
-      return [{ says: "One log record by hand, over HTTP", text: shell(target) }];
+      return [{ says: "Send one log record over HTTP", text: shell(target) }];
   }
 }
 
 function variables(target: Target, by: Transport, ...more: string[]): Step {
   return {
-    says: "Tell it where to send",
+    says: "Configure the exporter",
     text: lines(
       "export OTEL_SERVICE_NAME=my-service",
       `export OTEL_EXPORTER_OTLP_ENDPOINT=${endpointOf(target, by)}`,

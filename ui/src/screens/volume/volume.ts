@@ -4,7 +4,7 @@ import type { Status, Volume } from "../../lib/api/types.gen";
 
 export const SIGNALS = ["logs", "spans", "metrics"] as const;
 export type Signal = (typeof SIGNALS)[number];
-export const OTHERS = "all others";
+export const OTHERS = "(other)";
 const DAY_S = 86_400;
 const GB = 1e9;
 
@@ -56,12 +56,12 @@ export function sortLines(
   });
 }
 
-/** Change of the row count: "+12 %", "new", "gone" or "as before". */
+/** Change of the row count: "+12 %", "new", "gone" or "no change". */
 export function growthText(rows: number, before: number): string {
   if (before === 0) return rows === 0 ? "–" : "new";
   if (rows === 0) return "gone";
   const percent = Math.round((100 * (rows - before)) / before);
-  if (percent === 0) return "as before";
+  if (percent === 0) return "no change";
   return `${percent > 0 ? "+" : "−"}${Math.abs(percent)} %`;
 }
 

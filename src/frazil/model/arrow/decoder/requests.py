@@ -145,9 +145,7 @@ def join(bodies: list[bytes]) -> bytes:
 
 def _grown(arena: Words, used: int) -> Words:
     if 2 * len(arena) > ARENA_WORDS_MAX:
-        raise TooLarge(
-            f"what the requests say takes more than {8 * ARENA_WORDS_MAX} bytes of memory"
-        )
+        raise TooLarge(f"the decoded requests take more than {8 * ARENA_WORDS_MAX} bytes of memory")
     grown = np.empty(2 * len(arena), np.int64)
     grown[:used] = arena[:used]
     return grown

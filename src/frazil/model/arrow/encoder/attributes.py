@@ -104,7 +104,7 @@ def _values_of(kind: int, values: Cells, words: Words, location: ValueLocation) 
         return joined(fixed(4, np.asarray(numbers), everywhere))
     if kind == BOOL:
         is_true = np.asarray(pc.equal(values.array, "true"))
-        values.check(is_true | np.asarray(pc.equal(values.array, "false")), "is no bool")
+        values.check(is_true | np.asarray(pc.equal(values.array, "false")), "is not a bool")
         return joined(varints(2, is_true.astype(np.int64), everywhere))
     if kind == BYTES:
         return joined(inside(7, of_column(pa.array(_each(values, bytes_of), BYTES_TYPE))))

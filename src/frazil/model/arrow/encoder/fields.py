@@ -123,7 +123,7 @@ def word_numbers(cells: Cells, words: tuple[str, ...]) -> Words:
             number = int(name)
         if number is None:
             index = int(np.argmax(indices == position))
-            raise cells.bad(index, f"{excerpt(name)} is none of {', '.join(words)}, and no number")
+            raise cells.bad(index, f"{excerpt(name)} is not one of {', '.join(words)}, or a number")
         by_index.append(number)
     numbers: Words = np.array(by_index, np.int64)[indices]
     return numbers

@@ -116,7 +116,7 @@ def points(rows: EncoderRows, types: ValueTypes) -> Message:
 def _kinds(rows: EncoderRows) -> Words:
     cells = rows["metric_type"]
     is_known = pc.is_in(cells.array, pa.array(TYPES))
-    cells.check(np.asarray(is_known), f"is none of {', '.join(TYPES)}")
+    cells.check(np.asarray(is_known), f"is not one of {', '.join(TYPES)}")
     return fields.word_numbers(cells, TYPES)
 
 

@@ -69,7 +69,7 @@ def _write(node: object, words: Iterator[str], depth_max: int) -> bytes:
         case "{", _Members():
             return b"\x32" + _delimited(_kvlist(node, words, depth_max))
         case letter, _:
-            raise ValueError(f"{node!r:.40} is no {letter!r}")
+            raise ValueError(f"{node!r:.40} is not {letter!r}")
     raise AssertionError
 
 
@@ -111,7 +111,7 @@ def int_of(text: str) -> int:
     """Parse a 64-bit int. Raises ValueError."""
     number = int(text) if INT.fullmatch(text) else INT64.stop
     if number not in INT64:
-        raise ValueError(f"{text!r:.40} is no int of 64 bits")
+        raise ValueError(f"{text!r:.40} is not a 64-bit integer")
     return number
 
 
@@ -121,7 +121,7 @@ def double_of(text: str) -> float:
         return float(text)
     number = float(text) if DOUBLE.fullmatch(text) else INFINITY
     if abs(number) == INFINITY:
-        raise ValueError(f"{text!r:.40} is no double")
+        raise ValueError(f"{text!r:.40} is not a double")
     return number
 
 

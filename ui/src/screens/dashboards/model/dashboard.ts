@@ -15,10 +15,10 @@ export const LOOKS = ["lines", "stacked", "bars"] as const;
 export const REDUCES = ["last", "avg", "min", "max", "sum"] as const;
 export const SOURCES = ["label", "sql", "list"] as const;
 export const KIND_NAMES: Readonly<Record<PanelModel["kind"], string>> = {
-  series: "Lines over time",
-  stat: "One number",
+  series: "Time series",
+  stat: "Stat",
   table: "Table",
-  logs: "Log records",
+  logs: "Logs",
   top: "Top list",
 };
 
@@ -86,7 +86,7 @@ export function unusedId(panels: readonly { id: string }[]): string {
 export function parseDashboard(value: unknown): DashboardModel {
   const file = requireObject(value, "A dashboard");
   if (file["format"] !== 1) {
-    throw new Error(`Its format is ${JSON.stringify(file["format"])}; only 1 is known here.`);
+    throw new Error(`Its format is ${JSON.stringify(file["format"])}; only 1 is supported.`);
   }
   rejectUnknown(file, ["format", "title", "description", "variables", "panels"], "A dashboard");
   const dash = {
@@ -154,7 +154,7 @@ function parsePanel(value: unknown): PanelModel {
   const file = requireObject(value, "A panel");
   const id = requireText(file["id"], "the id of a panel");
   const what = `The panel ${id}`;
-  if (!/^[a-z0-9]{1,16}$/.test(id)) throw new Error(`${what}: an id is letters and digits.`);
+  if (!/^[a-z0-9]{1,16}$/.test(id)) throw new Error(`${what}: an id has only letters and digits.`);
   rejectUnknown(file, Object.keys(newPanel("series", "a")), what);
   const w = requireInteger(file["w"], 1, COLUMNS, `${what}: w`);
   return {
@@ -179,9 +179,9 @@ function parseMetric(value: unknown, what: string): MetricQuery {
   const file = requireObject(value, `${what}: metric`);
   rejectUnknown(file, ["name", "type", "aggregates", "by", "filter", "exclude", "step"], what);
   const aggregates = requireTexts(file["aggregates"], `${what}: aggregates`);
-  if (!aggregates.length) throw new Error(`${what}: aggregates is empty; say one, as avg.`);
+  if (!aggregates.length) throw new Error(`${what}: aggregates is empty; add one, such as avg.`);
   return {
-    name: requireText(file["name"], `${what}: the metric's name`),
+    name: requireText(file["name"], `${what}: metric name`),
     type: requireText(file["type"] ?? "", `${what}: type`),
     aggregates,
     by: requireTexts(file["by"] ?? [], `${what}: by`),
@@ -207,7 +207,7 @@ function parseVariable(value: unknown): VariableModel {
   const name = requireText(file["name"], "the name of a variable");
   const what = `The variable ${name}`;
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(name)) {
-    throw new Error(`${what}: a name is lower-case letters, digits and _.`);
+    throw new Error(`${what}: a name has only lower-case letters, digits and _.`);
   }
   rejectUnknown(file, Object.keys(newVariable("a")), what);
   return {
@@ -225,7 +225,7 @@ function parseVariable(value: unknown): VariableModel {
 
 function requireObject(value: unknown, what: string): Record<string, unknown> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new Error(`${what} is an object in braces.`);
+    throw new Error(`${what} must be an object.`);
   }
   return value as Record<string, unknown>;
 }
@@ -240,7 +240,7 @@ function rejectUnknown(
 }
 
 function requireText(value: unknown, what: string): string {
-  if (typeof value !== "string") throw new Error(`${what} must be a text.`);
+  if (typeof value !== "string") throw new Error(`${what} must be a string.`);
   return value;
 }
 
@@ -261,14 +261,14 @@ function requireOneOf<T extends string>(value: unknown, choices: readonly T[], w
 
 function requireInteger(value: unknown, min: number, max: number, what: string): number {
   if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max) {
-    throw new Error(`${what} must be a whole number from ${min} to ${max}.`);
+    throw new Error(`${what} must be an integer from ${min} to ${max}.`);
   }
   return value;
 }
 
 function requireUnique(names: readonly string[]): void {
   const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw new Error(`Two things are called ${twice}; give each its name.`);
+  if (twice !== undefined) throw new Error(`${twice} is used twice. Names must be unique.`);
 }
 
 function sorted(value: unknown): unknown {

@@ -51,7 +51,7 @@ export function parseDashboardText(text: string): DashboardModel {
   try {
     file = JSON.parse(text);
   } catch (error) {
-    throw new Error(`It is not JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`Not JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
   return parseDashboard(file);
 }

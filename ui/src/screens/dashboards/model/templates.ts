@@ -90,7 +90,7 @@ GROUP BY 1, 2 ORDER BY requests DESC LIMIT 100`,
 
 const SHOP: DashboardModel = {
   title: "Shop",
-  description: "The shop of `frazil demo`: what it sells, and how it does.",
+  description: "The sample shop of `frazil demo`: orders, requests, latency.",
   variables: [
     {
       ...newVariable("service"),
@@ -110,7 +110,7 @@ const SHOP: DashboardModel = {
     panel("stat", "carts", "Open carts", [6, 0, 3, 4], {
       metric: metric("shop.carts.open", ["sum"]),
     }),
-    panel("stat", "mails", "Mails waiting", [9, 0, 3, 4], {
+    panel("stat", "mails", "Emails queued", [9, 0, 3, 4], {
       metric: metric("shop.mail.queue.length", ["sum"]),
     }),
     panel("series", "requests", "Requests", [0, 4, 6, 9], {
@@ -120,7 +120,7 @@ const SHOP: DashboardModel = {
       }),
       look: "stacked",
     }),
-    panel("series", "duration", "Durations of requests", [6, 4, 6, 9], {
+    panel("series", "duration", "Request duration", [6, 4, 6, 9], {
       metric: metric("http.server.request.duration", ["p50", "p90", "p99"], {
         filter: ["service_name=$service"],
       }),
@@ -138,14 +138,14 @@ const SHOP: DashboardModel = {
     panel("series", "payments", "Payment provider", [8, 13, 4, 8], {
       metric: metric("payment_provider_latency_seconds", ["p50", "p90", "p99"]),
     }),
-    panel("logs", "trouble", "Trouble", [0, 21, 12, 8], {
+    panel("logs", "trouble", "Warnings and errors", [0, 21, 12, 8], {
       logs: { search: "", severity: "WARN", filter: ["service_name=$service"], exclude: [] },
     }),
   ],
 };
 
 export const TEMPLATES: readonly Template[] = [
-  { title: "Empty", about: "Nothing yet.", dash: EMPTY },
+  { title: "Empty", about: "No panels.", dash: EMPTY },
   { title: "Services", about: "Request rate, error rate and latency, from spans.", dash: RED },
-  { title: "Shop", about: "What `frazil demo` sends.", dash: SHOP },
+  { title: "Shop", about: "The sample shop of `frazil demo`.", dash: SHOP },
 ];

@@ -24,8 +24,8 @@ export function hasTime(answer: SqlAnswer): boolean {
 export function rowLines(answer: SqlAnswer): ChartData {
   const [time] = columnsOf(answer, TIMES);
   const numbers = columnsOf(answer, NUMBERS);
-  if (time === undefined) throw new Error("There is no column with a time: select one first.");
-  if (!numbers.length) throw new Error("There is no column with a number: select one.");
+  if (time === undefined) throw new Error("No time column. Select one first.");
+  if (!numbers.length) throw new Error("No number column. Select one.");
   const texts = answer.columns.flatMap((_, i) => (i === time || numbers.includes(i) ? [] : [i]));
   const byLine = new Map<string, Map<number, number>>();
   const times = new Set<number>();
@@ -67,7 +67,7 @@ export interface NamedValue {
 /** The text columns as the name, the first number column as the value. */
 export function rowValues(answer: SqlAnswer): NamedValue[] {
   const [number] = columnsOf(answer, NUMBERS);
-  if (number === undefined) throw new Error("There is no column with a number: select one.");
+  if (number === undefined) throw new Error("No number column. Select one.");
   return answer.rows.flatMap((row) => {
     const value = numberOf(row[number]);
     if (value === null) return [];

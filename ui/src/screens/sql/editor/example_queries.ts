@@ -7,7 +7,7 @@ export interface ExampleQuery {
 
 export const EXAMPLES: readonly ExampleQuery[] = [
   {
-    name: "The newest warnings and errors",
+    name: "Latest warnings and errors",
     sql: `SELECT time, service_name, severity_text, body, trace_id, span_id
 FROM logs
 WHERE severity_number >= 13 AND time > now() - INTERVAL '1 hour'
@@ -24,7 +24,7 @@ GROUP BY minute, service_name
 ORDER BY minute`,
   },
   {
-    name: "The slowest operations",
+    name: "Slowest operations",
     sql: `SELECT service_name, name, count(*) AS requests,
        round(percentile(duration_nano, 0.5) / 1e6, 1) AS p50_ms,
        round(percentile(duration_nano, 0.99) / 1e6, 1) AS p99_ms
@@ -44,7 +44,7 @@ GROUP BY 1, 2
 ORDER BY answers DESC`,
   },
   {
-    name: "Words in log lines",
+    name: "Text search in logs",
     sql: `SELECT time, service_name, body
 FROM logs
 WHERE matches(body, 'timeout OR refused OR "out of stock"')
@@ -52,7 +52,7 @@ ORDER BY time DESC
 LIMIT 100`,
   },
   {
-    name: "Which attributes there are",
+    name: "Attribute keys",
     sql: `SELECT key, count(*) AS spans, approx_distinct(value) AS different
 FROM (SELECT unnest(map_keys(attributes)) AS key, unnest(map_values(attributes)) AS value FROM spans)
 GROUP BY key
@@ -67,7 +67,7 @@ GROUP BY minute, service_name
 ORDER BY minute`,
   },
   {
-    name: "What the lake has committed",
+    name: "Snapshots of the lake",
     sql: `SELECT table_name, snapshot_id, committed_at, operation, added_rows, total_rows
 FROM snapshots
 ORDER BY committed_at DESC`,

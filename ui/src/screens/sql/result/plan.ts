@@ -30,11 +30,11 @@ export function stepsOf(text: string): Step[] {
 }
 
 const NAMES: Readonly<Record<string, string>> = {
-  place: "Where it runs",
-  order: "In which order",
-  pieces: "What it reads",
-  logical_plan: "What is to be done",
-  physical_plan: "How it is done",
+  place: "Engine",
+  order: "Scan order",
+  pieces: "Scan",
+  logical_plan: "Logical plan",
+  physical_plan: "Physical plan",
 };
 
 /** Group the rows of EXPLAIN by name. */

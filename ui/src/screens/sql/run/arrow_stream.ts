@@ -42,7 +42,7 @@ export async function readArrow(
         await reader?.cancel();
         throw new ApiError(
           "too_large",
-          "The rows are above 256 MiB. Choose fewer rows or columns, or export them.",
+          "The result exceeds 256 MiB. Select fewer rows or columns, or export it.",
         );
       }
     }
@@ -55,7 +55,7 @@ export async function readArrow(
   const failure = streamInfo.metadata.get(ERROR_KEY);
   if (failure) throw errorIn(failure);
   if (isBroken || !streamInfo.hasEnd) {
-    throw new ApiError("unavailable", "The rows were cut off before their end. Run it again.");
+    throw new ApiError("unavailable", "The result is incomplete. Run the query again.");
   }
   const table = tableFromIPC(whole, EXACT);
   return {

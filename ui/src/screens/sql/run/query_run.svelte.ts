@@ -120,8 +120,8 @@ export async function exportResult(
     if (signal.aborted) throw error;
     throw new ApiError(
       "too_large",
-      "The rows were cut off: there are more than the node gives at once (query.rows_max), or it " +
-        "was stopped. Add a LIMIT, or aggregate.",
+      "The result is incomplete: it exceeds query.rows_max, or the node stopped. " +
+        "Add a LIMIT, or aggregate.",
     );
   }
 }

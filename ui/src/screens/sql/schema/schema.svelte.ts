@@ -10,7 +10,7 @@ export interface Column {
 
 export interface SchemaTable {
   readonly name: string;
-  readonly group: "Telemetry" | "One kind of metric" | "Topics" | "The lake itself";
+  readonly group: "Telemetry" | "Metric types" | "Topics" | "Lake metadata";
   readonly columns: readonly Column[];
 }
 
@@ -29,7 +29,7 @@ const FUNCTIONS = "SELECT DISTINCT routine_name FROM information_schema.routines
 /** Frazil's own functions, which the engine does not list. */
 const ADDED = ["matches", "get_json_object", "time_bucket", "percentile", "now"];
 const TELEMETRY = ["logs", "spans", "metrics", "dead_letters"];
-export const GROUPS = ["Telemetry", "One kind of metric", "Topics", "The lake itself"] as const;
+export const GROUPS = ["Telemetry", "Metric types", "Topics", "Lake metadata"] as const;
 
 export async function schemaOf(signal: AbortSignal): Promise<Schema> {
   const ask = (sql: string) => send<Rows>("POST", "api/v1/sql", { sql }, signal);
@@ -47,8 +47,8 @@ export async function schemaOf(signal: AbortSignal): Promise<Schema> {
 
 function groupOf(table: string): SchemaTable["group"] {
   if (TELEMETRY.includes(table)) return "Telemetry";
-  if (table === "snapshots") return "The lake itself";
-  return table.startsWith("topic_") ? "Topics" : "One kind of metric";
+  if (table === "snapshots") return "Lake metadata";
+  return table.startsWith("topic_") ? "Topics" : "Metric types";
 }
 
 const KEYS_MAX = 500;

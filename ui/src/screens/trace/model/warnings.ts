@@ -14,15 +14,15 @@ export function warningsOf(spans: Spans): Warning[] {
   const skewed = indices(spans.isSkewed);
   const warnings: Warning[] = [];
   if (spans.isCut) {
-    const text = `There are more spans: only the first ${count(spans.count)} are shown.`;
+    const text = `This trace has more spans. Only the first ${count(spans.count)} are shown.`;
     warnings.push({ text, indices: [] });
   }
   if (orphans.length) {
-    const text = `${spansOf(orphans.length, "was", "were")} called by a span that is not here: it was not sent, not sampled, or is still running.`;
+    const text = `${spansOf(orphans.length, "has", "have")} a missing parent: not sent, not sampled, or still running.`;
     warnings.push({ text, indices: orphans });
   }
   if (skewed.length) {
-    const text = `${spansOf(skewed.length, "begins", "begin")} before the span that called it: clocks differ.`;
+    const text = `${spansOf(skewed.length, "starts before its parent", "start before their parents")} (clock skew).`;
     warnings.push({ text, indices: skewed });
   }
   return warnings;

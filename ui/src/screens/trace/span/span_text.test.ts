@@ -44,7 +44,7 @@ test("timestamps differ by nanoseconds", () => {
 test("received text is escaped in Markdown", () => {
   const told = subtreeMarkdown("ab", [line]);
   expect(told).toContain(
-    "  - **shop** buy \\*all\\* \\`of\\` it (+5 ns, 2 ms, own 1 ms) **failed**: no money",
+    "  - **shop** buy \\*all\\* \\`of\\` it (+5 ns, 2 ms, self 1 ms) **failed**: no money",
   );
   expect(told).toContain("`order.id`: `` 7`8 ``");
   expect(told).toContain("event `retry`");

@@ -4,12 +4,12 @@ import { duration } from "../../../lib/format/format";
 import type { SubtreeLine } from "./detail";
 import { kindOf, nameOf, serviceOf, type Spans } from "../model/spans";
 
-/** checkout: POST /orders, 1.2 s (own 3 ms), failed, trace …, span … */
+/** checkout: POST /orders, 1.2 s (self 3 ms), failed, trace …, span … */
 export function oneLine(spans: Spans, index: number, message: string | null): string {
   const parts = [
     `${serviceOf(spans, index)}: ${nameOf(spans, index)}`,
     kindOf(spans, index).toLowerCase(),
-    `${duration(spans.length[index])} (own ${duration(spans.self[index])})`,
+    `${duration(spans.length[index])} (self ${duration(spans.self[index])})`,
     `at +${duration(spans.offset[index])} of ${duration(spans.total)}`,
   ];
   if (spans.isFailed[index]) parts.push(message ? `failed: ${message}` : "failed");
@@ -46,11 +46,11 @@ export function subtreeMarkdown(traceId: string, lines: readonly SubtreeLine[]):
     const indent = "  ".repeat(line.depth);
     return [`${indent}- ${heading(line)}`, ...details(line).map((text) => `${indent}  - ${text}`)];
   });
-  return [`Trace \`${traceId}\`, times after its first span here:`, "", ...told, ""].join("\n");
+  return [`Trace \`${traceId}\`, times since its first span:`, "", ...told, ""].join("\n");
 }
 
 function heading({ span, offset_nano, duration_nano, self_nano }: SubtreeLine): string {
-  const times = `+${duration(offset_nano)}, ${duration(duration_nano)}, own ${duration(self_nano)}`;
+  const times = `+${duration(offset_nano)}, ${duration(duration_nano)}, self ${duration(self_nano)}`;
   const failed = span.status_code === "ERROR" ? " **failed**" : "";
   const message = span.status_message ? `: ${escaped(span.status_message)}` : "";
   const name = `**${escaped(String(span["service_name"]))}** ${escaped(String(span["name"]))}`;
