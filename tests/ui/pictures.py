@@ -11,11 +11,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 import frazil
 from tests.cli.commands.test_ask_a_node import wait_for
@@ -28,6 +29,7 @@ PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 WIDTH, HEIGHT = 1440, 900
 TREND_POINTS = 10
 """Status samples in a sparkline of the pipeline, one every two seconds."""
+IDLE_MS = 20_000
 LIVE_SPANS = 5000
 """New spans between the first and the second snapshot."""
 
@@ -158,7 +160,10 @@ def main(names: list[str]) -> int:
 
 
 def _take(page: Page, path: Path) -> None:
-    """Save a screenshot once two in a row are equal: all charts are drawn."""
+    """Save a screenshot once all queries have results, and two in a row are equal: all charts are
+    drawn. A screen that follows something is never idle."""
+    with suppress(PlaywrightTimeout):
+        page.wait_for_load_state("networkidle", timeout=IDLE_MS)
     previous = b""
 
     def is_still() -> bool:
