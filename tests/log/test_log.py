@@ -238,20 +238,13 @@ def test_creating_a_topic_is_idempotent() -> None:
     assert [topic.name for topic in log.topics()] == ["new", TOPIC]
 
 
-def test_partitions_are_limited_in_number_not_by_their_segments() -> None:
-    """Open segments are sealed and removed when space is short, if no reader needs them."""
+def test_topics_must_fit_the_budget() -> None:
+    """Each partition has a segment that cannot be removed."""
     log = open_log(SimDisk(), replaced(SMALL, disk_bytes_max=20 * KiB))
-    wide = log.create_topic("wide", TopicConfig(partitions=100))
-    for _ in range(3):
-        for partition in wide.partitions:
-            log.append("wide", batch(b"x" * 100), partition=partition.index)
-            log.writer.step()
-            log.maintain()
-    assert all(partition.durable_watermark == 3 for partition in wide.partitions)
-    assert log.budget.used_bytes <= 20 * KiB
-    with pytest.raises(Malformed, match="a log has at most 4096"):
-        for number in range(4):
-            log.create_topic(f"wider-{number}", TopicConfig(partitions=1024))
+    with pytest.raises(Malformed, match=r"need log\.disk_bytes_max of at least .*; raise it or"):
+        log.create_topic("wide", TopicConfig(partitions=100))
+    assert [topic.name for topic in log.topics()] == [TOPIC]
+    log.create_topic("narrow")
 
 
 def test_a_missing_topic_or_partition_is_unknown() -> None:

@@ -51,8 +51,6 @@ from frazil.settings import LogConfig, TopicConfig
 T = TypeVar("T")
 
 LOCK_NAME = "frazil.lock"
-PARTITIONS_TOTAL_MAX = 4096
-"""Of all topics together: each keeps two files open."""
 
 Floors = Mapping[TopicPartition, int]
 """The highest offset acknowledged outside the log, such as by the lake."""
@@ -213,11 +211,14 @@ class Log:
         """Create a topic. Runs on the writer thread: one at a time, and a failed sync is fatal."""
         if name in self._topics:
             return self._topics[name]
-        count = config.partitions + sum(len(t.partitions) for t in self._topics.values())
-        if count > PARTITIONS_TOTAL_MAX:
+        partitions = config.partitions + sum(len(t.partitions) for t in self._topics.values())
+        # Open segments cannot be removed; there must be room for two more, and for a batch.
+        segment_bytes = self.config.segment_bytes_max
+        needed = partitions * segment_bytes + max(2 * segment_bytes, self.config.batch_bytes_max)
+        if self.config.disk_bytes_max < needed:
             raise Malformed(
-                f"topic {name} would make {count} partitions; a log has at most "
-                f"{PARTITIONS_TOTAL_MAX}"
+                f"{partitions} partitions need log.disk_bytes_max of at least {needed}, which is "
+                f"now {self.config.disk_bytes_max}; raise it or lower log.segment_bytes_max"
             )
         with ExitStack() as undo:
             undo.callback(self._release, len(self._opened))

@@ -353,14 +353,14 @@ class Partition:
         durable before the first file is removed. If a full disk prevents that, the segments stay.
         """
         gone = [s for s in self._sealed if s.info.end_offset <= start_offset]
-        if not gone:
-            return 0
         try:
             self._save_outliving(gone)
         except OSError as error:
             if not is_full(error):
                 raise
             SIDE_FILES_SKIPPED.add()
+            return 0
+        if not gone:
             return 0
         self._start_offset = gone[-1].info.end_offset
         self.dropped_count += dropped_count
@@ -376,7 +376,7 @@ class Partition:
 
     def _save_outliving(self, gone: list[SegmentView]) -> None:
         """Save producer state and digests that exist only in these segments."""
-        if gone[-1].info.end_offset > self._saved_offset:
+        if gone and gone[-1].info.end_offset > self._saved_offset:
             self.checkpoint()
         names = set(self.files.disk.list(self.files.folder))
         for segment in gone:

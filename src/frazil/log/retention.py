@@ -2,10 +2,10 @@
 
 A sealed segment is *released* when it is published to the lake (if the topic awaits that) and every
 subscriber's saved progress is past it. Released segments are removed by age, then by size, and all
-of them when the log or the disk is short of space; then open segments are sealed, too. Those with
-records of rows that were removed from the lake go at once, and no file is kept for reuse then: its
-blocks would still have the bytes. Others stay, unless `when_full` is `drop_oldest`: then they are
-dropped and counted, and subscribers skip them.
+of them when the log or the disk is short of space. Those with records of rows that were removed
+from the lake go at once, and no file is kept for reuse then: its blocks would still have the bytes.
+Others stay, unless `when_full` is `drop_oldest`: then they are dropped and counted, and subscribers
+skip them.
 """
 
 from __future__ import annotations
@@ -128,10 +128,8 @@ class Retention:
         for topic in self._topics():
             for partition in topic.partitions:
                 discarded = self._discarded.get(TopicPartition(topic.name, partition.index), 0)
-                if self._budget.should_release:
-                    partition.drop_spares()
+                self._roll_when_due(partition, discarded)
                 released = self._released(topic, partition)
-                self._roll_when_due(partition, discarded, released)
                 start = expired_offset(
                     partition.view,
                     topic.config,
@@ -142,6 +140,8 @@ class Retention:
                 )
                 expired += partition.trim(start)
                 partition.expire_digests()
+                if self._budget.should_release:
+                    partition.drop_spares()
                 self._scrub_when_due(partition, discarded)
         EXPIRED.add(expired)
         dropped = 0
@@ -159,20 +159,11 @@ class Retention:
             partition.scrub()
             self._unscrubbed.discard(key)
 
-    def _roll_when_due(self, partition: Partition, discarded: int, released: int) -> None:
-        """Roll the segment if due, or if space is short and no reader needs any of it."""
-        is_released = released >= partition.durable_watermark and partition.is_open_below(released)
-        if (
-            partition.needs_roll
-            or partition.is_open_below(discarded)
-            or (is_released and self._budget.should_release)
-        ):
-            self._roll(partition)
-
-    def _roll(self, partition: Partition) -> None:
-        """Roll the segment. A full disk postpones it and must not stop the removal."""
+    def _roll_when_due(self, partition: Partition, discarded: int) -> None:
+        """Roll the segment if due. A full disk postpones it and must not stop the removal."""
         try:
-            partition.roll()
+            if partition.needs_roll or partition.is_open_below(discarded):
+                partition.roll()
         except OSError as error:
             if not is_full(error):
                 raise
@@ -193,11 +184,7 @@ class Retention:
         partitions = [(topic, p) for topic in self._topics() for p in topic.partitions]
         number = oldest_sealed((i, partition.view) for i, (_, partition) in enumerate(partitions))
         if number is None:
-            number = max(range(len(partitions)), key=lambda i: partitions[i][1].view.size_bytes)
-            largest = partitions[number][1]
-            if not largest.is_open_below(largest.durable_watermark):
-                return None
-            self._roll(largest)
+            return None
         topic, partition = partitions[number]
         oldest = partition.view.segments[0].info
         unread = max(
