@@ -33,6 +33,7 @@ from frazil.log.dedup.digests import Digest, DigestWindow, decode_digests
 from frazil.log.dedup.producers import Producers
 from frazil.log.format.batch import BatchHeader
 from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
+from frazil.log.partition_transactions import PartitionTransactions
 from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
@@ -47,7 +48,6 @@ from frazil.log.segment import (
     side_name,
     walk_batches,
 )
-from frazil.log.partition_transactions import PartitionTransactions
 from frazil.log.transactions.state import step_of
 from frazil.log.view import SegmentView, batches_of
 from frazil.log.watermarks import StoredWatermarks, WatermarkFile
