@@ -10,7 +10,6 @@ import select
 import struct
 import subprocess
 import termios
-from pathlib import Path
 from types import TracebackType
 
 SECONDS_MAX = 30
@@ -53,7 +52,7 @@ class Terminal:
         return _plain(seen)
 
     def interrupt(self, expected: str) -> None:
-        """Press Ctrl-C until `wanted` appears; one during a completion is lost."""
+        """Press Ctrl-C until `expected` appears; one during a completion is lost."""
         seen = b""
         for _ in range(TRIES_MAX):
             self.write("\x03")
@@ -63,10 +62,9 @@ class Terminal:
                     return
         raise AssertionError(f"{expected} was not printed, but {_plain(seen)}")
 
-    def has_child(self) -> bool:
-        """Return whether the command has a running child process."""
-        pid = self._process.pid
-        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    def is_reading(self) -> bool:
+        """Return whether readline waits for keys; it leaves canonical mode only for that."""
+        return not termios.tcgetattr(self._ours)[3] & termios.ICANON
 
     def wait(self) -> int:
         """Wait for the exit code."""

@@ -109,10 +109,10 @@ def test_ctrl_c_cancels_a_query_and_keeps_the_shell(shell: Terminal) -> None:
     )
     pause = threading.Event()
     for _ in range(TRIES_MAX):
-        if shell.has_child():  # the query runs in a worker process
+        if not shell.is_reading():  # a Ctrl-C before that would clear the line
             break
         pause.wait(0.05)
-    assert shell.has_child()
+    assert not shell.is_reading()
     shell.write(CTRL_C)
     shell.read_until("cancelled", PROMPT)
     assert "│ 7 │" in run(shell, "SELECT 7 AS a;")
