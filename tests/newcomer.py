@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ KEPT = re.compile(
 """Variables of this machine that say where packages come from."""
 COMMAND_S_MAX = 300
 ENDLESS_S = 5
+POLL_S = 0.1
 DONE = "newcomer-done"
 
 
@@ -61,14 +63,24 @@ class Shell:
         self._process.stdin.write(f"{command}\necho {DONE} $?\n")
         self._process.stdin.flush()
         lines: list[str] = []
-        for line in self._process.stdout:
-            self._log.write(line)
-            self._log.flush()
-            before, found, code = line.rpartition(f"{DONE} ")
-            if found:
-                return int(code), "".join([*lines, before])
-            lines.append(line)
+        too_long = threading.Timer(COMMAND_S_MAX, self._end_command)
+        too_long.start()
+        try:
+            for line in self._process.stdout:
+                self._log.write(line)
+                self._log.flush()
+                before, found, code = line.rpartition(f"{DONE} ")
+                if found:
+                    return int(code), "".join([*lines, before])
+                lines.append(line)
+        finally:
+            too_long.cancel()
         return 1, "the shell has ended"
+
+    def _end_command(self) -> None:
+        """End what the shell waits for; the shell goes on with the exit code of a killed program."""
+        self._log.write(f"not done after {COMMAND_S_MAX} s\n")
+        subprocess.run(["pkill", "-KILL", "-P", str(self._process.pid)], check=False)
 
     def close(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
@@ -143,24 +155,24 @@ def _free_ports(count: int) -> list[int]:
 def _node(clone: Path, environment: dict[str, str], log: IO[str]) -> Iterator[float]:
     """Run `make up` until it is ready, and stop it at the end as Ctrl-C does."""
     begin = time.monotonic()
-    with subprocess.Popen(
-        ["make", "up"],
-        cwd=clone,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
+    banner = clone.with_name("banner")
+    with (
+        banner.open("w") as output,
+        subprocess.Popen(
+            ["make", "up"],
+            cwd=clone,
+            env=environment,
+            stdout=output,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
-            for line in process.stdout:
-                log.write(line)
-                log.flush()
-                if "Ctrl-C" in line:
-                    break
-            else:
-                raise SystemExit("make up has ended; see the log")
+            while "Ctrl-C" not in banner.read_text():
+                if process.poll() is not None:
+                    raise SystemExit("make up has ended; see the log")
+                time.sleep(POLL_S)
             yield time.monotonic() - begin
         finally:
             os.killpg(process.pid, signal.SIGINT)
