@@ -35,7 +35,7 @@ KEPT = re.compile(
 )
 """Variables of this machine that say where packages come from."""
 RUN_TOO = re.compile(
-    r"make\s*(#|$)|pip install\b|opentelemetry-|frazil (warm|backup|restore|retention)\b"
+    r"make\s*(#|$)|pip install\b|opentelemetry-|frazil (warm|backup|restore)\b"
     r"|frazil doctor .*--spark|frazil demo\s*(#|$)|frazil up --data restored"
     r"|frazil pyspark\b|(python|spark-submit \S+ \S+) examples/"
 )
@@ -93,7 +93,7 @@ class Shell:
         return 1, "the shell has ended"
 
     def _end_command(self) -> None:
-        """End what the shell waits for; the shell goes on with the exit code of a killed program."""
+        """End what the shell waits for. The shell goes on."""
         self._log.write(f"not done after {COMMAND_S_MAX} s\n")
         subprocess.run(["pkill", "-KILL", "-P", str(self._process.pid)], check=False)
 
@@ -118,7 +118,7 @@ def main() -> int:
 
 
 def _walk(folder: Path, log: IO[str]) -> int:
-    clone, home = folder / "frazil", folder / "home"
+    clone, home, begin = folder / "frazil", folder / "home", time.monotonic()
     home.mkdir()
     subprocess.run(["git", "clone", "--quiet", f"file://{ROOT}", str(clone)], check=True)
     print(f"clone: {_megabytes(clone)} MB, of it .git {_megabytes(clone / '.git')} MB", flush=True)
@@ -131,6 +131,7 @@ def _walk(folder: Path, log: IO[str]) -> int:
         print(f"page: {title!r}, picture in {folder}.png", flush=True)
         failed = _follow(clone, environment, log, is_node_up=True)
     failed += _follow(clone, environment, log, is_node_up=False)
+    print(f"everything: {(time.monotonic() - begin) / 60:.1f} minutes", flush=True)
     for place in failed:
         print(f"failed: {place}", flush=True)
     return 1 if failed else 0
