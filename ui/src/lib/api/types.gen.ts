@@ -60,6 +60,7 @@ export interface Comparison {
   attributes: AttributeChange[];
   new_patterns: PatternChange[];
   gone_patterns: PatternChange[];
+  records_sampled_every: number;
 }
 
 export interface Covered {
