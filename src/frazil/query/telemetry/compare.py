@@ -18,9 +18,9 @@ OPERATIONS_MAX = 100
 ATTRIBUTES_MAX = 20
 VALUES_MAX = 2000
 """Most frequent values of attributes that are read of each side."""
-REQUESTS_READ_MAX = 200_000
+REQUESTS_READ_MAX = 100_000
 """Requests of a side whose attributes are read; of more, an even sample. Shares of that many are
-right to a third of a percent."""
+right to half a percent."""
 RECORDS_READ_MAX = 500_000
 """Log records of a side that are read for their patterns; of more, an even sample."""
 PATTERNS_MAX = 50
