@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -111,7 +112,7 @@ def compact(
                     freed_bytes=done.freed_bytes + old_bytes - new.info.size_bytes,
                 )
     except (FileNotFoundError, Corrupt):
-        if partition.view.start_offset == view.start_offset:
+        if partition.view.start_offset == view.start_offset and not partition.is_deleted:
             raise  # only retention removes or reuses segments
     except OSError as error:
         if not is_full(error):
@@ -263,8 +264,9 @@ def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | N
 
 def _replace(partition: Partition, old: list[SegmentView], new: SegmentView, scratch: str) -> bool:
     """Swap in the new file, unless retention removed an old one. Runs on the writer thread."""
-    if not set(old) <= set(partition.view.segments):
-        partition.files.disk.unlink(scratch)
+    if partition.is_deleted or not set(old) <= set(partition.view.segments):
+        with suppress(FileNotFoundError):
+            partition.files.disk.unlink(scratch)
         return False
     partition.replace_sealed(old, new, scratch)
     return True
