@@ -68,7 +68,12 @@ class LogMachine(RuleBasedStateMachine):
         self.fatal = Fatal()
         self.disk.faults = Faults(short_writes=self.short_writes)
         self.log: Log = open_log(
-            self.disk, CONFIG, clock=self.clock, fatal=self.fatal, topic=KEEPING
+            self.disk,
+            CONFIG,
+            clock=self.clock,
+            fatal=self.fatal,
+            topic=KEEPING,
+            has_files=False,
         )
         self.partition = self.log.partition(TOPIC, 0)
         self.waiting = []

@@ -192,7 +192,7 @@ def _look_up(partition: ReadablePartition, view: PartitionView, timestamp_ms: in
         try:
             while reader.offset < segment.info.end_offset:
                 for batch in reader.read():
-                    offset = _first_at(batch, timestamp_ms)
+                    offset = _first_at(batch, timestamp_ms, view.start_offset)
                     if offset is not None:
                         return offset
         finally:
@@ -210,12 +210,12 @@ def is_aborted(batch: StoredBatch, aborted: AbortedTransactions) -> bool:
     )
 
 
-def _first_at(batch: StoredBatch, timestamp_ms: int) -> int | None:
+def _first_at(batch: StoredBatch, timestamp_ms: int, start_offset: int) -> int | None:
     """Return the first offset in the batch with that time. The record with the header's max
-    timestamp may have been compacted away."""
+    timestamp may have been compacted away, and the first records deleted."""
     if batch.header.max_timestamp_ms >= timestamp_ms:
         for record in batch.records():
-            if record.timestamp_ms >= timestamp_ms:
+            if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
                 return record.offset
     return None
 

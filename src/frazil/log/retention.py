@@ -114,6 +114,13 @@ class Retention:
         self._discarded[key] = max(self._discarded.get(key, 0), end)
         self._unscrubbed.add(key)
 
+    def forget(self, topic: str) -> None:
+        """Forget a topic that was deleted."""
+        for known in (self._published, self._discarded):
+            for key in [key for key in known if key.topic == topic]:
+                del known[key]
+        self._unscrubbed = {key for key in self._unscrubbed if key.topic != topic}
+
     def published(self, topic: str, partition: int) -> int:
         return self._published.get(TopicPartition(topic, partition), 0)
 
@@ -127,6 +134,8 @@ class Retention:
         expired = 0
         for topic in self._topics():
             for partition in topic.partitions:
+                if partition.is_idle:
+                    continue
                 discarded = self._discarded.get(TopicPartition(topic.name, partition.index), 0)
                 self._roll_when_due(partition, discarded)
                 released = self._released(topic, partition)
@@ -141,7 +150,7 @@ class Retention:
                 expired += partition.trim(start)
                 partition.expire_digests()
                 if self._budget.should_release:
-                    partition.drop_spares()
+                    partition.removed.drop_spares()
                 self._scrub_when_due(partition, discarded)
         EXPIRED.add(expired)
         dropped = 0
@@ -187,9 +196,8 @@ class Retention:
             return None
         topic, partition = partitions[number]
         oldest = partition.view.segments[0].info
-        unread = max(
-            0, oldest.end_offset - max(self._released(topic, partition), oldest.base_offset)
-        )
+        read = max(self._released(topic, partition), partition.view.start_offset)
+        unread = max(0, oldest.end_offset - read)
         if not partition.trim(oldest.end_offset, dropped_count=unread):
             return None  # no space to save what must outlive it
         LOST.add(unread, reason="drop_oldest", topic=topic.name)

@@ -95,6 +95,8 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     compact_age_ms_min: int = 0
     compact_lag_ms_max: int | None = None
     tombstone_grace_ms: int = 86_400_000
+    batch_bytes_max: int | None = None
+    """Largest batch, if below the log's own limit."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.partitions <= PARTITIONS_MAX:
