@@ -76,7 +76,7 @@ from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic, check_name, topic_names
 from frazil.log.transactions.aborted import AbortedTransaction
-from frazil.log.transactions.markers import Marker, append_of_marker
+from frazil.log.transactions.markers import Marker, append_of_marker, marker_of
 from frazil.log.view import PartitionView
 from frazil.log.writer import EXIT_CODE, exit_process
 
@@ -126,6 +126,7 @@ __all__ = [
     "encode_batch",
     "end_within",
     "exit_process",
+    "marker_of",
     "parse_header",
     "partition_count",
     "plan_ranges",

@@ -7,6 +7,7 @@
     hot.py        HotConfig
     lake.py       LakeConfig
     kafka.py      KafkaConfig: the Kafka source of the lake
+    groups.py     GroupsConfig: consumer groups of the Kafka port
     query.py      QueryConfig
     serve.py      ServeConfig
     retention.py  RetentionRule: how long rows are kept
@@ -15,6 +16,7 @@
 rooms it runs, but checks the settings of all.
 """
 
+from frazil.settings.groups import GroupsConfig
 from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
 from frazil.settings.kafka import KafkaConfig
@@ -27,6 +29,7 @@ from frazil.settings.retention import RetentionRule, retention_rules
 from frazil.settings.serve import ServeConfig
 
 __all__ = [
+    "GroupsConfig",
     "HotConfig",
     "IngestConfig",
     "KafkaConfig",

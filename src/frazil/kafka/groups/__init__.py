@@ -1,0 +1,1 @@
+"""kafka/groups: consumer groups and their offsets."""

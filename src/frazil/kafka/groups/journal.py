@@ -1,0 +1,110 @@
+"""Journal: writes records of groups to `__consumer_offsets`, and says when they are durable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from frazil.errors import FrazilError
+from frazil.log import (
+    Append,
+    AppendResult,
+    Log,
+    Marker,
+    Partition,
+    Record,
+    append_of_marker,
+    append_of_records,
+    encode_batch,
+    parse_header,
+)
+from frazil.model import SteadyTime
+from frazil.settings import TopicConfig
+
+TOPIC = "__consumer_offsets"
+TOPIC_CONFIG = TopicConfig(cleanup="compact")
+"""One partition: there is one coordinator."""
+
+KeyValue = tuple[bytes, bytes | None]
+"""A record; None as value deletes the key."""
+
+Done = Callable[[AppendResult | Exception], None]
+"""Called once: the records are durable, or they were not stored."""
+
+Post = Callable[[Callable[[], None]], None]
+"""Runs a function soon, on the thread that owns the groups. Keeps the order."""
+
+
+class Journal:
+    """Calls `done` of each append in the order of the appends."""
+
+    def __init__(self, log: Log, time: SteadyTime, post: Post) -> None:
+        self._log = log
+        self._time = time
+        self._post = post
+        log.create_topic(TOPIC, TOPIC_CONFIG)
+
+    @property
+    def partition(self) -> Partition:
+        """Where the records are."""
+        return self._log.partition(TOPIC, 0)
+
+    def append(self, records: Sequence[KeyValue], done: Done) -> None:
+        """Write records, all or none."""
+        self._submit(append_of_records(self._records(records)), done)
+
+    def append_transactional(
+        self, records: Sequence[KeyValue], producer_id: int, producer_epoch: int, done: Done
+    ) -> None:
+        """Write records of a producer's open transaction. They count once its marker says so."""
+        payload = encode_batch(
+            self._records(records),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transactional=True,
+        )
+        self._submit(Append(parts=(payload,), header=parse_header(payload)), done)
+
+    def append_marker(
+        self,
+        marker: Marker,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        done: Done,
+    ) -> None:
+        """End a producer's transaction in this topic."""
+        append = append_of_marker(
+            marker,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            timestamp_ms=self._time.now_ms(),
+        )
+        self._submit(append, done)
+
+    def _records(self, records: Sequence[KeyValue]) -> list[Record]:
+        now_ms = self._time.now_ms()
+        return [
+            Record(offset=number, timestamp_ms=now_ms, key=key, value=value)
+            for number, (key, value) in enumerate(records)
+        ]
+
+    def _submit(self, append: Append, done: Done) -> None:
+        try:
+            future = self._log.append(TOPIC, append)
+        except FrazilError as error:
+            self._post(partial(done, error))
+            return
+        future.add_done_callback(partial(self._finish, done))
+
+    def _finish(self, done: Done, future: Future[AppendResult]) -> None:
+        error = future.exception()
+        if error is None:
+            self._post(partial(done, future.result()))
+        elif isinstance(error, Exception):
+            self._post(partial(done, error))
+        else:
+            raise error
