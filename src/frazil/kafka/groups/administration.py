@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from frazil.errors import Malformed
-from frazil.kafka.groups.errors import GroupError, error_of
+from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.group import ClassicGroup, GroupState
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.journal import KeyValue
@@ -32,7 +33,7 @@ CLASSIC = "Classic"
 CONSUMER_PROTOCOL = "consumer"
 """Protocol type of groups whose members subscribe to topics."""
 
-Removed = Callable[[GroupError], None]
+Removed = Callable[[ErrorCode], None]
 
 
 class Administration:
@@ -58,7 +59,7 @@ class Administration:
                 group_id=group_id, group_state=GroupState.DEAD
             )
             if api_version >= NOT_FOUND_VERSION:
-                missing.error_code = GroupError.GROUP_ID_NOT_FOUND
+                missing.error_code = ErrorCode.GROUP_ID_NOT_FOUND
                 missing.error_message = f"there is no group {group_id}"
             return missing
         is_stable = group.state is GroupState.STABLE
@@ -100,10 +101,10 @@ class Administration:
 
     def delete(self, request: DeleteGroupsRequest, reply: Reply[DeleteGroupsResponse]) -> None:
         """Delete groups without members, and their offsets. Answers when that is durable."""
-        results: dict[str, GroupError] = {}
+        results: dict[str, ErrorCode] = {}
         names = list(dict.fromkeys(request.groups_names))
 
-        def finish(group_id: str, error: GroupError) -> None:
+        def finish(group_id: str, error: ErrorCode) -> None:
             results[group_id] = error
             if len(results) == len(names):
                 reply(_deleted(names, results))
@@ -113,11 +114,11 @@ class Administration:
         for group_id in names:
             group = self._groups.get(group_id)
             if group is None:
-                finish(group_id, GroupError.GROUP_ID_NOT_FOUND)
+                finish(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
             elif group.state is GroupState.DEAD:
-                finish(group_id, GroupError.COORDINATOR_NOT_AVAILABLE)
+                finish(group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             elif group.state is not GroupState.EMPTY or group.invited:
-                finish(group_id, GroupError.NON_EMPTY_GROUP)
+                finish(group_id, ErrorCode.NON_EMPTY_GROUP)
             else:
                 self._delete(group, partial(finish, group_id))
 
@@ -125,8 +126,8 @@ class Administration:
         """Delete a group. Nobody can join it meanwhile."""
         group.state = GroupState.DEAD
 
-        def done(error: GroupError) -> None:
-            if error is GroupError.NONE:
+        def done(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
                 self._groups.remove(group)
             else:
                 group.state = GroupState.EMPTY
@@ -149,16 +150,16 @@ class Administration:
         if with_group:
             records.append((group_key(group_id), None))
         if not records:
-            removed(GroupError.NONE)
+            removed(ErrorCode.NONE)
             return
 
         def done(result: AppendResult | Exception) -> None:
             if isinstance(result, Exception):
-                removed(error_of(result))
+                removed(storage_error(result))
                 return
             for number, each in enumerate(keys):
                 self._offsets.remove(group_id, each, result.base_offset + number)
-            removed(GroupError.NONE)
+            removed(ErrorCode.NONE)
 
         self._groups.journal.append(records, done)
 
@@ -168,25 +169,25 @@ class Administration:
         """Delete offsets of topics that no member is subscribed to."""
         group = self._groups.get(request.group_id)
         if group is None or group.state is GroupState.DEAD:
-            reply(OffsetDeleteResponse(error_code=GroupError.GROUP_ID_NOT_FOUND))
+            reply(OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
             return
         if group.members and group.protocol_type != CONSUMER_PROTOCOL:
-            reply(OffsetDeleteResponse(error_code=GroupError.NON_EMPTY_GROUP))
+            reply(OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))
             return
         subscribed = subscribed_topics(group)
-        errors: dict[TopicPartition, GroupError] = {}
+        errors: dict[TopicPartition, ErrorCode] = {}
         for topic in request.topics:
             count = self._partition_count(topic.name)
             for each in topic.partitions:
                 key = TopicPartition(topic.name, each.partition_index)
-                errors[key] = GroupError.NONE
+                errors[key] = ErrorCode.NONE
                 if subscribed is None or topic.name in subscribed:
-                    errors[key] = GroupError.GROUP_SUBSCRIBED_TO_TOPIC
+                    errors[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
                 elif not 0 <= each.partition_index < count and not self._has(group, key):
-                    errors[key] = GroupError.UNKNOWN_TOPIC_OR_PARTITION
-        chosen = [key for key, error in errors.items() if error is GroupError.NONE]
+                    errors[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        chosen = [key for key, error in errors.items() if error is ErrorCode.NONE]
 
-        def removed(error: GroupError) -> None:
+        def removed(error: ErrorCode) -> None:
             final = dict.fromkeys(chosen, error)
             reply(_offsets_deleted(request, {**errors, **final}))
 
@@ -211,7 +212,7 @@ def subscribed_topics(group: ClassicGroup) -> set[str] | None:
     return topics
 
 
-def _deleted(names: list[str], results: dict[str, GroupError]) -> DeleteGroupsResponse:
+def _deleted(names: list[str], results: dict[str, ErrorCode]) -> DeleteGroupsResponse:
     result_class = DeleteGroupsResponse.DeletableGroupResult
     return DeleteGroupsResponse(
         results=[result_class(group_id=name, error_code=results[name]) for name in names]
@@ -219,7 +220,7 @@ def _deleted(names: list[str], results: dict[str, GroupError]) -> DeleteGroupsRe
 
 
 def _offsets_deleted(
-    request: OffsetDeleteRequest, errors: dict[TopicPartition, GroupError]
+    request: OffsetDeleteRequest, errors: dict[TopicPartition, ErrorCode]
 ) -> OffsetDeleteResponse:
     partition_class = OffsetDeleteResponse.OffsetDeleteResponsePartition
     return OffsetDeleteResponse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from frazil.kafka.groups.errors import GroupError
+from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.group import ClassicGroup, GroupState
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.member import Member, Reply
@@ -25,7 +25,7 @@ class Assignment:
         durable."""
         group = self._groups.get(request.group_id)
         error = self._check(group, request)
-        if error is not GroupError.NONE or group is None:
+        if error is not ErrorCode.NONE or group is None:
             reply(SyncGroupResponse(error_code=error))
             return
         member = group.members[request.member_id]
@@ -34,31 +34,31 @@ class Assignment:
         if group.state is GroupState.STABLE:
             reply(_assigned(group, member))
             return
-        member.answer_sync(SyncGroupResponse(error_code=GroupError.REBALANCE_IN_PROGRESS))
+        member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
         member.sync_reply = reply
         if member.member_id == group.leader_id and not group.is_assigning:
             self._assign(group, request)
 
-    def _check(self, group: ClassicGroup | None, request: SyncGroupRequest) -> GroupError:
+    def _check(self, group: ClassicGroup | None, request: SyncGroupRequest) -> ErrorCode:
         if not request.group_id:
-            return GroupError.INVALID_GROUP_ID
+            return ErrorCode.INVALID_GROUP_ID
         if group is None or group.state in (GroupState.EMPTY, GroupState.DEAD):
-            return GroupError.UNKNOWN_MEMBER_ID
+            return ErrorCode.UNKNOWN_MEMBER_ID
         error = group.check_generation(
             request.member_id, request.group_instance_id, request.generation_id
         )
-        if error is not GroupError.NONE:
+        if error is not ErrorCode.NONE:
             return error
         if request.protocol_type not in (None, group.protocol_type) or (
             request.protocol_name not in (None, group.protocol_name)
         ):
-            return GroupError.INCONSISTENT_GROUP_PROTOCOL
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if group.state is GroupState.PREPARING:
-            return GroupError.REBALANCE_IN_PROGRESS
+            return ErrorCode.REBALANCE_IN_PROGRESS
         size_bytes = sum(len(each.assignment) for each in request.assignments)
         if group.size_bytes + size_bytes > 2 * self._groups.config.group_bytes_max:
-            return GroupError.INVALID_REQUEST
-        return GroupError.NONE
+            return ErrorCode.INVALID_REQUEST
+        return ErrorCode.NONE
 
     def _assign(self, group: ClassicGroup, request: SyncGroupRequest) -> None:
         """Store the leader's assignment, then tell all members that wait for it."""
@@ -72,12 +72,12 @@ class Assignment:
         group: ClassicGroup,
         generation: int,
         assignments: dict[str, bytes],
-        error: GroupError,
+        error: ErrorCode,
     ) -> None:
         if group.generation != generation or group.state is not GroupState.COMPLETING:
             return
         group.is_assigning = False
-        if error is GroupError.NONE:
+        if error is ErrorCode.NONE:
             for member in group.members.values():
                 member.assignment = assignments.get(member.member_id, b"")
             self._groups.move(group, GroupState.STABLE)
@@ -86,24 +86,24 @@ class Assignment:
                 failed = SyncGroupResponse(error_code=error)
                 member.answer_sync(_assigned(group, member) if not error else failed)
                 self._rebalance.heard(group, member)
-        if error is not GroupError.NONE:
+        if error is not ErrorCode.NONE:
             self._rebalance.prepare(group)
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """Note that a member lives, and tell it of a rebalance."""
         if not request.group_id:
-            return HeartbeatResponse(error_code=GroupError.INVALID_GROUP_ID)
+            return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
         group = self._groups.get(request.group_id)
         if group is None or group.state in (GroupState.EMPTY, GroupState.DEAD):
-            return HeartbeatResponse(error_code=GroupError.UNKNOWN_MEMBER_ID)
+            return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
         error = group.check_generation(
             request.member_id, request.group_instance_id, request.generation_id
         )
-        if error is not GroupError.NONE:
+        if error is not ErrorCode.NONE:
             return HeartbeatResponse(error_code=error)
         self._rebalance.heard(group, group.members[request.member_id])
         if group.state is GroupState.PREPARING:
-            return HeartbeatResponse(error_code=GroupError.REBALANCE_IN_PROGRESS)
+            return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
         return HeartbeatResponse()
 
 

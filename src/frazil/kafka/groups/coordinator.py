@@ -8,9 +8,9 @@ request ──> coordinator ──> journal ──> log          responses that 
 from __future__ import annotations
 
 from frazil.errors import Unknown
+from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.administration import Administration
 from frazil.kafka.groups.assignment import Assignment
-from frazil.kafka.groups.errors import GroupError
 from frazil.kafka.groups.expiry import Expiry
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.journal import Journal, Post
@@ -70,5 +70,5 @@ class GroupCoordinator:
         return lag_of(self._log, self.groups, self.offsets)
 
 
-def _ignore(_: GroupError) -> None:
+def _ignore(_: ErrorCode) -> None:
     """Offsets of a deleted topic that stay do no harm: they expire with their group."""

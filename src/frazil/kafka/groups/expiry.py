@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.administration import Administration
-from frazil.kafka.groups.errors import GroupError
 from frazil.kafka.groups.group import NO_GENERATION, ClassicGroup, GroupState
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.offsets import OffsetStore
@@ -90,8 +90,8 @@ class Expiry:
             return
         group.state = GroupState.DEAD
 
-        def removed(error: GroupError) -> None:
-            if error is GroupError.NONE:
+        def removed(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
                 self._groups.remove(group)
             else:
                 group.state = GroupState.EMPTY
@@ -99,5 +99,5 @@ class Expiry:
         self._administration.remove_offsets(group.group_id, (), removed, with_group=True)
 
 
-def _ignore(_: GroupError) -> None:
+def _ignore(_: ErrorCode) -> None:
     """An offset that could not be removed is looked at again next time."""

@@ -1,9 +1,8 @@
 """ClassicGroup: members, generation and state of a group whose leader assigns the partitions.
 
-Empty ──join──> PreparingRebalance ──all rejoined──> CompletingRebalance ──leader syncs──> Stable
-  ^                 ^    │                                  │                                │
-  └──all left───────┼────┘                                  │                                │
-                    └───────a member joins, leaves or times out─────────────────────────────┘
+Empty ──join──> PreparingRebalance ──all joined──> CompletingRebalance ──leader syncs──> Stable
+  ^                 │    ^                                 │                               │
+  └──all have left──┘    └──a member joins, leaves or times out────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import enum
 from collections import Counter
 from collections.abc import Callable
 
-from frazil.kafka.groups.errors import GroupError
+from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.member import Member, Protocols
 from frazil.kafka.groups.timers import Timer
 
@@ -58,7 +57,7 @@ class ClassicGroup:
         """A member joined during the delay of the first rebalance."""
         self.is_assigning = False
         """The leader's assignment is on its way to the disk."""
-        self.when_saved: list[Callable[[GroupError], None]] = []
+        self.when_saved: list[Callable[[ErrorCode], None]] = []
         """What waits until the generation is durable."""
         self.size_bytes = 0
         self._supporters: Counter[str] = Counter()
@@ -142,23 +141,23 @@ class ClassicGroup:
         """Whether every member waits for the next generation, and nobody else was invited."""
         return not self.invited and all(m.join_reply is not None for m in self.members.values())
 
-    def check_member(self, member_id: str, instance_id: str | None) -> GroupError:
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Return the error of a request by this member."""
         if instance_id is not None:
             known = self.static.get(instance_id)
             if known is None:
-                return GroupError.UNKNOWN_MEMBER_ID
+                return ErrorCode.UNKNOWN_MEMBER_ID
             if known != member_id:
-                return GroupError.FENCED_INSTANCE_ID
+                return ErrorCode.FENCED_INSTANCE_ID
         elif member_id not in self.members:
-            return GroupError.UNKNOWN_MEMBER_ID
-        return GroupError.NONE
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE
 
     def check_generation(
         self, member_id: str, instance_id: str | None, generation: int
-    ) -> GroupError:
+    ) -> ErrorCode:
         """Return the error of a request by this member in this generation."""
         error = self.check_member(member_id, instance_id)
-        if error is GroupError.NONE and generation != self.generation:
-            return GroupError.ILLEGAL_GENERATION
+        if error is ErrorCode.NONE and generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
         return error

@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 
-from frazil.kafka.groups.errors import GroupError, error_of
+from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.group import ClassicGroup, GroupState
 from frazil.kafka.groups.journal import Journal
 from frazil.kafka.groups.records import group_record
@@ -13,7 +14,7 @@ from frazil.kafka.groups.timers import Timers
 from frazil.model import Rand, SteadyTime
 from frazil.settings import GroupsConfig
 
-Saved = Callable[[GroupError], None]
+Saved = Callable[[ErrorCode], None]
 """Called once: NONE when the group is durable, otherwise why it is not."""
 
 
@@ -79,8 +80,8 @@ class Groups:
         generation = group.generation
 
         def done(result: object) -> None:
-            error = error_of(result) if isinstance(result, Exception) else GroupError.NONE
-            if error is GroupError.NONE:
+            error = storage_error(result) if isinstance(result, Exception) else ErrorCode.NONE
+            if error is ErrorCode.NONE:
                 group.saved_generation = max(group.saved_generation, generation)
             if saved is not None:
                 saved(error)

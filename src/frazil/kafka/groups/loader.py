@@ -27,8 +27,7 @@ from frazil.metrics import Counter
 logger = logging.getLogger(__name__)
 
 SKIPPED = Counter(
-    "frazil.kafka.group.skipped.records",
-    "Records of `__consumer_offsets` that were not understood.",
+    "frazil.kafka.group.skipped.records", "Records of `__consumer_offsets` not understood."
 )
 
 

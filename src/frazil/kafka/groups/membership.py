@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from frazil.kafka.groups.errors import GroupError
+from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.group import ClassicGroup, GroupState
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.member import Member, Protocols, Reply, protocols_bytes
@@ -44,51 +44,51 @@ class Membership:
     ) -> None:
         """Take a member into the next generation. The answer waits for the others."""
         error = self._check_request(request)
-        if error is not GroupError.NONE:
+        if error is not ErrorCode.NONE:
             reply(join_error(error, request.member_id))
             return
         group = self._groups.get(request.group_id)
         if group is None and request.member_id:
-            reply(join_error(GroupError.UNKNOWN_MEMBER_ID, request.member_id))
+            reply(join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
             return
         group = group or self._groups.create(request.group_id)
         if group is None:
-            reply(join_error(GroupError.GROUP_MAX_SIZE_REACHED))
+            reply(join_error(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return
         error = self._check_group(group, request)
-        if error is not GroupError.NONE:
-            is_full = error is GroupError.GROUP_MAX_SIZE_REACHED
+        if error is not ErrorCode.NONE:
+            is_full = error is ErrorCode.GROUP_MAX_SIZE_REACHED
             reply(join_error(error, "" if is_full else request.member_id))
         elif request.member_id:
             self._join_known(group, request, client, reply)
         else:
             self._join_unknown(group, request, client, reply)
 
-    def _check_request(self, request: JoinGroupRequest) -> GroupError:
+    def _check_request(self, request: JoinGroupRequest) -> ErrorCode:
         config = self._groups.config
         if not request.group_id:
-            return GroupError.INVALID_GROUP_ID
+            return ErrorCode.INVALID_GROUP_ID
         timeout_ms = request.session_timeout_ms
         if not config.session_timeout_ms_min <= timeout_ms <= config.session_timeout_ms_max:
-            return GroupError.INVALID_SESSION_TIMEOUT
+            return ErrorCode.INVALID_SESSION_TIMEOUT
         if _member_bytes(request) > config.member_bytes_max:
-            return GroupError.INVALID_REQUEST
-        return GroupError.NONE
+            return ErrorCode.INVALID_REQUEST
+        return ErrorCode.NONE
 
-    def _check_group(self, group: ClassicGroup, request: JoinGroupRequest) -> GroupError:
+    def _check_group(self, group: ClassicGroup, request: JoinGroupRequest) -> ErrorCode:
         config = self._groups.config
         if group.state is GroupState.DEAD:
-            return GroupError.COORDINATOR_NOT_AVAILABLE
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not group.supports(request.protocol_type, _protocols(request)):
-            return GroupError.INCONSISTENT_GROUP_PROTOCOL
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         known = request.member_id in group.members or request.member_id in group.invited
         known = known or request.group_instance_id in group.static
         if not known and (
             len(group.members) + len(group.invited) >= config.members_max
             or group.size_bytes + _member_bytes(request) > config.group_bytes_max
         ):
-            return GroupError.GROUP_MAX_SIZE_REACHED
-        return GroupError.NONE
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
+        return ErrorCode.NONE
 
     def _join_unknown(
         self,
@@ -112,7 +112,7 @@ class Membership:
             return
         action = partial(self._uninvite, group, member_id)
         group.invited[member_id] = self._groups.timers.after(request.session_timeout_ms, action)
-        reply(join_error(GroupError.MEMBER_ID_REQUIRED, member_id))
+        reply(join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
 
     def _uninvite(self, group: ClassicGroup, member_id: str) -> None:
         timer = group.invited.pop(member_id, None)
@@ -134,7 +134,7 @@ class Membership:
             self._add(group, member_id, request, client, reply)
             return
         error = group.check_member(member_id, request.group_instance_id)
-        if error is not GroupError.NONE:
+        if error is not ErrorCode.NONE:
             reply(join_error(error, member_id))
             return
         member = group.members[member_id]
@@ -190,7 +190,7 @@ class Membership:
         member.session_timeout_ms = request.session_timeout_ms
         member.client_id, member.client_host = client.client_id, client.client_host
         # Its client gave up waiting and asks again: only the last request is answered.
-        member.answer_join(join_error(GroupError.REBALANCE_IN_PROGRESS, member.member_id))
+        member.answer_join(join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.join_reply = reply
         self._rebalance.heard(group, member)
 
@@ -212,8 +212,8 @@ class Membership:
         assert request.group_instance_id is not None
         old_id = group.static[request.group_instance_id]
         member = group.members[old_id]
-        member.answer_join(join_error(GroupError.FENCED_INSTANCE_ID, old_id))
-        member.answer_sync(SyncGroupResponse(error_code=GroupError.FENCED_INSTANCE_ID))
+        member.answer_join(join_error(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        member.answer_sync(SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
         leader_before = group.leader_id
         group.rename(member, member_id)
         before = member.metadata_of(group.protocol_name)
@@ -251,8 +251,8 @@ class Membership:
             members=describe_members(group) if can_skip and is_leader else [],
         )
 
-        def saved(error: GroupError) -> None:
-            if error is GroupError.NONE:
+        def saved(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
                 reply(response)
                 return
             reply(join_error(error, member.member_id))
@@ -265,7 +265,7 @@ class Membership:
     def leave(self, request: LeaveGroupRequest, api_version: int) -> LeaveGroupResponse:
         """Remove members at once, so that nobody has to wait for their sessions to end."""
         if not request.group_id:
-            return LeaveGroupResponse(error_code=GroupError.INVALID_GROUP_ID)
+            return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
         group = self._groups.get(request.group_id)
         is_single = api_version < LEAVE_MANY_VERSION
         identities = request.members
@@ -294,21 +294,21 @@ class Membership:
         group: ClassicGroup | None,
         identity: LeaveGroupRequest.MemberIdentity,
         leaving: list[Member],
-    ) -> GroupError:
+    ) -> ErrorCode:
         if group is None or group.state is GroupState.DEAD:
-            return GroupError.UNKNOWN_MEMBER_ID
+            return ErrorCode.UNKNOWN_MEMBER_ID
         member_id, instance_id = identity.member_id, identity.group_instance_id
         if instance_id is None and member_id in group.invited:
             self._uninvite(group, member_id)
-            return GroupError.NONE
+            return ErrorCode.NONE
         if instance_id is not None and not member_id:
             member_id = group.static.get(instance_id, "")  # an administrator removes it
         error = group.check_member(member_id, instance_id)
-        if error is not GroupError.NONE:
+        if error is not ErrorCode.NONE:
             return error
         if group.members[member_id] not in leaving:
             leaving.append(group.members[member_id])
-        return GroupError.NONE
+        return ErrorCode.NONE
 
 
 def _protocols(request: JoinGroupRequest) -> Protocols:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from frazil.kafka.groups.errors import GroupError, error_of
+from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.group import ClassicGroup, GroupState
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.journal import KeyValue
@@ -28,12 +29,12 @@ PartitionCount = Callable[[str], int]
 COMMITTED = Counter("frazil.kafka.group.committed.offsets", "Offsets committed by groups.")
 REFUSED = Counter("frazil.kafka.group.refused.offsets", "Offsets refused, by error.")
 
-AnyTopic = (
-    OffsetCommitRequest.OffsetCommitRequestTopic
-    | TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+Topics = (
+    Sequence[OffsetCommitRequest.OffsetCommitRequestTopic]
+    | Sequence[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic]
 )
-Errors = dict[TopicPartition, GroupError]
-Committed = Callable[[GroupError], None]
+Errors = dict[TopicPartition, ErrorCode]
+Committed = Callable[[ErrorCode], None]
 
 
 class OffsetCommits:
@@ -65,7 +66,7 @@ class OffsetCommits:
             return
         offsets, errors = self._take(request.topics, request.retention_time_ms)
 
-        def answer(error: GroupError) -> None:
+        def answer(error: ErrorCode) -> None:
             reply(_commit_response(request, errors, error))
 
         self._append(group.group_id, offsets, answer)
@@ -88,7 +89,7 @@ class OffsetCommits:
             return
         offsets, errors = self._take(request.topics, NO_TIME)
 
-        def answer(error: GroupError) -> None:
+        def answer(error: ErrorCode) -> None:
             reply(_staged_response(request, errors, error))
 
         producer = (request.producer_id, request.producer_epoch)
@@ -129,26 +130,22 @@ class OffsetCommits:
         generation: int,
         *,
         is_transactional: bool,
-    ) -> tuple[ClassicGroup | None, GroupError]:
+    ) -> tuple[ClassicGroup | None, ErrorCode]:
         """Return the group; None with an error if this client may not commit for it."""
         group = self._groups.get(group_id)
         if group is None:
             if generation >= 0:
-                return None, GroupError.ILLEGAL_GENERATION
+                return None, ErrorCode.ILLEGAL_GENERATION
             group = self._groups.create(group_id)
-            return group, GroupError.NONE if group else GroupError.GROUP_MAX_SIZE_REACHED
+            return group, ErrorCode.NONE if group else ErrorCode.GROUP_MAX_SIZE_REACHED
         error = _check_member(group, member_id, instance_id, generation, is_transactional)
-        if error is not GroupError.NONE:
+        if error is not ErrorCode.NONE:
             return None, error
         if member_id in group.members:
             self._rebalance.heard(group, group.members[member_id])
-        return group, GroupError.NONE
+        return group, ErrorCode.NONE
 
-    def _take(
-        self,
-        topics: list[AnyTopic] | list[OffsetCommitRequest.OffsetCommitRequestTopic],
-        retention_ms: int,
-    ) -> tuple[Offsets, Errors]:
+    def _take(self, topics: Topics, retention_ms: int) -> tuple[Offsets, Errors]:
         """Return the offsets to store, and the errors of others."""
         config = self._groups.config
         now_ms = self._groups.time.now_ms()
@@ -162,11 +159,11 @@ class OffsetCommits:
                 key = TopicPartition(topic.name, each.partition_index)
                 metadata = each.committed_metadata or ""
                 if not 0 <= each.partition_index < count:
-                    errors[key] = GroupError.UNKNOWN_TOPIC_OR_PARTITION
+                    errors[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 elif len(metadata.encode()) > config.metadata_bytes_max:
-                    errors[key] = GroupError.OFFSET_METADATA_TOO_LARGE
+                    errors[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 elif len(offsets) >= room:
-                    errors[key] = GroupError.INVALID_COMMIT_OFFSET_SIZE
+                    errors[key] = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
                 else:
                     offsets[key] = CommittedOffset(
                         each.committed_offset,
@@ -187,7 +184,7 @@ class OffsetCommits:
         producer: tuple[int, int] | None = None,
     ) -> None:
         if not offsets:
-            answer(GroupError.NONE)
+            answer(ErrorCode.NONE)
             return
         records: list[KeyValue] = [
             offset_record(group_id, partition, each) for partition, each in offsets.items()
@@ -210,7 +207,7 @@ class OffsetCommits:
     ) -> None:
         self._offsets.end(group_id, offsets)
         if isinstance(result, Exception):
-            answer(error_of(result))
+            answer(storage_error(result))
             return
         for number, (partition, each) in enumerate(offsets.items()):
             durable = each._replace(log_offset=result.base_offset + number)
@@ -219,7 +216,7 @@ class OffsetCommits:
             else:
                 self._offsets.stage(producer_id, group_id, partition, durable)
         COMMITTED.add(len(offsets))
-        answer(GroupError.NONE)
+        answer(ErrorCode.NONE)
 
 
 def _check_member(
@@ -228,24 +225,24 @@ def _check_member(
     instance_id: str | None,
     generation: int,
     is_transactional: bool,
-) -> GroupError:
+) -> ErrorCode:
     if group.state is GroupState.DEAD:
-        return GroupError.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if generation < 0 and group.state is GroupState.EMPTY:
-        return GroupError.NONE  # a tool, or a consumer that assigns itself
+        return ErrorCode.NONE  # a tool, or a consumer that assigns itself
     if generation >= 0 or member_id or instance_id is not None:
         error = group.check_generation(member_id, instance_id, generation)
-        if error is not GroupError.NONE:
+        if error is not ErrorCode.NONE:
             return error
     elif not is_transactional:
-        return GroupError.UNKNOWN_MEMBER_ID
+        return ErrorCode.UNKNOWN_MEMBER_ID
     if not is_transactional and group.state is GroupState.COMPLETING:
-        return GroupError.REBALANCE_IN_PROGRESS
-    return GroupError.NONE
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
 
 
 def _commit_response(
-    request: OffsetCommitRequest, errors: Errors, error: GroupError
+    request: OffsetCommitRequest, errors: Errors, error: ErrorCode
 ) -> OffsetCommitResponse:
     topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
     partition_class = OffsetCommitResponse.OffsetCommitResponsePartition
@@ -269,7 +266,7 @@ def _commit_response(
 
 
 def _staged_response(
-    request: TxnOffsetCommitRequest, errors: Errors, error: GroupError
+    request: TxnOffsetCommitRequest, errors: Errors, error: ErrorCode
 ) -> TxnOffsetCommitResponse:
     topic_class = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
     partition_class = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.kafka.groups.errors import GroupError
+from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.offsets import OffsetStore
 from frazil.kafka.groups.records import CommittedOffset
 from frazil.kafka.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -60,13 +60,13 @@ class OffsetQueries:
             for index in indexes:
                 key = TopicPartition(topic, index)
                 if key in unstable:
-                    rows.append((index, NOTHING, GroupError.UNSTABLE_OFFSET_COMMIT))
+                    rows.append((index, NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT))
                 else:
-                    rows.append((index, offsets.get(key, NOTHING), GroupError.NONE))
+                    rows.append((index, offsets.get(key, NOTHING), ErrorCode.NONE))
         return found
 
 
-Row = tuple[int, CommittedOffset, GroupError]
+Row = tuple[int, CommittedOffset, ErrorCode]
 """Partition, what is committed, error."""
 
 

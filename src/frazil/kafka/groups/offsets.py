@@ -17,6 +17,7 @@ from frazil.model import TopicPartition
 Offsets = dict[TopicPartition, CommittedOffset]
 
 NO_OFFSETS: Mapping[TopicPartition, CommittedOffset] = {}
+NONE_IN_FLIGHT: Mapping[TopicPartition, int] = {}
 
 
 class OffsetStore:
@@ -109,10 +110,10 @@ class OffsetStore:
 
     def known_partitions(self, group_id: str) -> set[TopicPartition]:
         """Return every partition of which the log has, or may get, a record of this group."""
-        in_flight = self._in_flight.get(group_id, {})
+        in_flight = self._in_flight.get(group_id, NONE_IN_FLIGHT)
         return {*self.of_group(group_id), *in_flight, *self.staged_partitions(group_id)}
 
     def is_busy(self, group_id: str, partition: TopicPartition) -> bool:
         """Return whether an offset is on its way to the disk or in an open transaction."""
-        in_flight = self._in_flight.get(group_id, {})
+        in_flight = self._in_flight.get(group_id, NONE_IN_FLIGHT)
         return partition in in_flight or partition in self.staged_partitions(group_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from frazil.kafka.groups.errors import GroupError
+from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.group import NO_GENERATION, ClassicGroup, GroupState
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.member import Member, Reply
@@ -81,15 +81,15 @@ class Rebalance:
 
     def _remove(self, group: ClassicGroup, member: Member) -> None:
         group.remove(member)
-        member.answer_join(join_error(GroupError.UNKNOWN_MEMBER_ID, member.member_id))
-        member.answer_sync(SyncGroupResponse(error_code=GroupError.UNKNOWN_MEMBER_ID))
+        member.answer_join(join_error(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
+        member.answer_sync(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
     def prepare(self, group: ClassicGroup) -> None:
         """Begin a rebalance: all members must join again."""
         is_first = group.state is GroupState.EMPTY
         for member in group.members.values():
             if member.sync_reply is not None:
-                member.answer_sync(SyncGroupResponse(error_code=GroupError.REBALANCE_IN_PROGRESS))
+                member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
                 self.heard(group, member)
         group.to_sync.clear()
         group.is_assigning = False
@@ -180,22 +180,22 @@ class Rebalance:
             waiting.append((member, reply, self.joined(group, member)))
         generation = group.generation
 
-        def saved(error: GroupError) -> None:
+        def saved(error: ErrorCode) -> None:
             for member, reply, response in waiting:
                 failed = join_error(error, member.member_id)
-                reply(response if error is GroupError.NONE else failed)
+                reply(response if error is ErrorCode.NONE else failed)
             self._generation_saved(group, generation, error)
 
         self._groups.save(group, {}, saved)
         self._await_syncs(group)
 
-    def _generation_saved(self, group: ClassicGroup, generation: int, error: GroupError) -> None:
+    def _generation_saved(self, group: ClassicGroup, generation: int, error: ErrorCode) -> None:
         if group.generation != generation:
             return
         waiting, group.when_saved = group.when_saved, []
         for each in waiting:
             each(error)
-        if error is not GroupError.NONE and group.state is GroupState.COMPLETING:
+        if error is not ErrorCode.NONE and group.state is GroupState.COMPLETING:
             self.prepare(group)
 
     def _await_syncs(self, group: ClassicGroup) -> None:
@@ -232,9 +232,9 @@ class Rebalance:
             reply(response)
             return
 
-        def saved(error: GroupError) -> None:
+        def saved(error: ErrorCode) -> None:
             failed = join_error(error, response.member_id)
-            reply(response if error is GroupError.NONE else failed)
+            reply(response if error is ErrorCode.NONE else failed)
 
         group.when_saved.append(saved)
 
@@ -251,7 +251,7 @@ def describe_members(group: ClassicGroup) -> list[JoinGroupResponse.JoinGroupRes
     ]
 
 
-def join_error(error: GroupError, member_id: str = "") -> JoinGroupResponse:
+def join_error(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
     """Return a refused JoinGroup."""
     return JoinGroupResponse(
         error_code=error,
