@@ -97,12 +97,12 @@ class OffsetStore:
 
     def begin(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Note records on their way to the disk."""
-        self._in_flight.setdefault(group_id, Counter()).update(partitions)
+        self._in_flight.setdefault(group_id, Counter()).update(list(partitions))
 
     def end(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Note that records are durable, or were not stored."""
         counts = self._in_flight[group_id]
-        counts.subtract(partitions)
+        counts.subtract(list(partitions))
         for partition in [each for each, count in counts.items() if not count]:
             del counts[partition]
         if not counts:
