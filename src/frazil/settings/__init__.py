@@ -7,6 +7,7 @@
     hot.py        HotConfig
     lake.py       LakeConfig
     kafka.py      KafkaConfig: the Kafka source of the lake
+    kafka_port.py KafkaPortConfig
     query.py      QueryConfig
     serve.py      ServeConfig
     retention.py  RetentionRule: how long rows are kept
@@ -18,6 +19,7 @@ rooms it runs, but checks the settings of all.
 from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
 from frazil.settings.kafka import KafkaConfig
+from frazil.settings.kafka_port import KafkaPortConfig, split_address
 from frazil.settings.lake import LakeConfig
 from frazil.settings.limits import LimitsConfig
 from frazil.settings.log import LogConfig, TopicConfig
@@ -30,6 +32,7 @@ __all__ = [
     "HotConfig",
     "IngestConfig",
     "KafkaConfig",
+    "KafkaPortConfig",
     "LakeConfig",
     "LimitsConfig",
     "LogConfig",
@@ -40,4 +43,5 @@ __all__ = [
     "TopicConfig",
     "is_loopback",
     "retention_rules",
+    "split_address",
 ]
