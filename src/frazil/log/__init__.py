@@ -67,10 +67,10 @@ from frazil.log.format.batch import (
 from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
 from frazil.log.log import LOCK_NAME, Log, LogMaintenance
-from frazil.log.partition import Partition
+from frazil.log.partition import LEADER_EPOCH, Partition
 from frazil.log.readable import ReadablePartition, ReadableTopic
 from frazil.log.readable_log import ProgressKeeper, ReadableLog
-from frazil.log.reader import AtTime, Isolation, Reader, Start
+from frazil.log.reader import AtTime, Isolation, Reader, Start, record_at_time
 from frazil.log.repair.repair import RepairReport, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
@@ -84,6 +84,7 @@ __all__ = [
     "DEAD_LETTERS",
     "DIGEST_BYTES",
     "EXIT_CODE",
+    "LEADER_EPOCH",
     "LOCK_NAME",
     "AbortedTransaction",
     "Append",
@@ -132,6 +133,7 @@ __all__ = [
     "plan_ranges",
     "read_range",
     "read_records",
+    "record_at_time",
     "repair_partition",
     "serve_observer",
     "topic_names",

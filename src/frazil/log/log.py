@@ -232,6 +232,9 @@ class Log:
     def topics(self) -> list[Topic]:
         return sorted(self._topics.values(), key=attrgetter("name"))
 
+    def has_topic(self, name: str) -> bool:
+        return name in self._topics
+
     def topic(self, name: str) -> Topic:
         topic = self._topics.get(name)
         if topic is None:

@@ -7,6 +7,7 @@
     hot.py        HotConfig
     lake.py       LakeConfig
     kafka.py      KafkaConfig: the Kafka source of the lake
+    kafka_port.py KafkaPortConfig
     groups.py     GroupsConfig: consumer groups of the Kafka port
     query.py      QueryConfig
     serve.py      ServeConfig
@@ -20,6 +21,7 @@ from frazil.settings.groups import GroupsConfig
 from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
 from frazil.settings.kafka import KafkaConfig
+from frazil.settings.kafka_port import KafkaPortConfig, split_address
 from frazil.settings.lake import LakeConfig
 from frazil.settings.limits import LimitsConfig
 from frazil.settings.log import LogConfig, TopicConfig
@@ -33,6 +35,7 @@ __all__ = [
     "HotConfig",
     "IngestConfig",
     "KafkaConfig",
+    "KafkaPortConfig",
     "LakeConfig",
     "LimitsConfig",
     "LogConfig",
@@ -43,4 +46,5 @@ __all__ = [
     "TopicConfig",
     "is_loopback",
     "retention_rules",
+    "split_address",
 ]

@@ -132,7 +132,9 @@ class Node:
         self.coordinator.commits.commit(request, box)
         return box
 
-    def fetch(self, *, is_stable: bool = False, group: str = GROUP) -> dict[int, tuple[int, str, int]]:
+    def fetch(
+        self, *, is_stable: bool = False, group: str = GROUP
+    ) -> dict[int, tuple[int, str, int]]:
         """Return offset, metadata and error by partition, of all that is committed."""
         request = OffsetFetchRequest(
             groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)],

@@ -112,7 +112,7 @@ def test_a_kill_before_the_assignment(node: Node) -> None:
     for each in consumers:
         each.join()
         each.look()
-    node.pass_time(600)
+    node.pass_time(1100)
     assert all(each.joining is not None and each.joining.value for each in consumers)
     node.kill()
     for each in consumers:

@@ -145,6 +145,11 @@ class Producers:
             self._undone[producer_id] = undone
             _drop_oldest(self._undone)
 
+    @property
+    def id_max(self) -> int:
+        """The largest known id; -1 if none is known."""
+        return max(self._known, default=-1)
+
     def expire(self, unseen_since_ms: int) -> int:
         """Forget producers not seen since then. Returns how many."""
         count = len(self._known)
