@@ -137,7 +137,7 @@ class Node:
     ) -> dict[int, tuple[int, str, int]]:
         """Return offset, metadata and error by partition, of all that is committed."""
         request = OffsetFetchRequest(
-            groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)],
+            groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=GROUP, topics=None)],
             require_stable=is_stable,
         )
         (found,) = self.coordinator.queries.fetch(request, 9).groups
@@ -146,10 +146,6 @@ class Node:
             for topic in found.topics
             for each in topic.partitions
         }
-
-    @property
-    def group(self) -> object:
-        return self.coordinator.groups.get(GROUP)
 
 
 def code_of(response: OffsetCommitResponse) -> ErrorCode:
