@@ -20,9 +20,11 @@ from frazil.kafka.groups.handlers import GroupHandlers
 from frazil.kafka.login import Login
 from frazil.kafka.loop_inbox import LoopInbox
 from frazil.kafka.produce.produce import Produce
-from frazil.kafka.produce.producer_ids import ProducerIds
+from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter
 from frazil.kafka.topics.topics import Topics
+from frazil.kafka.transactions.coordinator import TransactionCoordinator
+from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.log import Log
 from frazil.log.produce import warm
 from frazil.metrics import Gauge
@@ -109,16 +111,29 @@ class KafkaPort:
             )
             groups = GroupHandlers(coordinator, NODE_ID, broker.address)
             opened.callback(groups.close)
+            transactions = TransactionHandlers(
+                await workers.run(
+                    TransactionCoordinator,
+                    log,
+                    config.transactions,
+                    coordinator,
+                    clock=clock,
+                    post=inbox.put,
+                ),
+                log,
+                producer_ids,
+            )
+            opened.callback(transactions.close)
             responses = ByteAllowance(config.response_bytes_max, UNREAD)
             router = ApiRouter()
             for family in (
                 Login(auth),
                 Topics(log, broker, config, workers),
-                Produce(log, inbox, clock, workers),
-                producer_ids,
+                Produce(log, inbox, clock, workers, transactions),
                 Fetch(log, watch, responses, config, readers),
                 Offsets(log, readers),
                 groups,
+                transactions,
             ):
                 family.register(router)
             shared = KafkaConnections(

@@ -37,6 +37,8 @@ class Timers:
         self._heap: list[tuple[int, int, Timer]] = []
         self._numbers = count()
         self._cancelled = 0
+        self.on_added: Callable[[], None] | None = None
+        """Called when a timer was added: it may be due before all others."""
 
     def now_ms(self) -> int:
         """Return milliseconds since an arbitrary moment."""
@@ -46,6 +48,8 @@ class Timers:
         """Run an action once, `delay_ms` from now."""
         timer = Timer(self, self.now_ms() + delay_ms, action)
         heapq.heappush(self._heap, (timer.at_ms, next(self._numbers), timer))
+        if self.on_added is not None:
+            self.on_added()
         return timer
 
     def note_cancelled(self) -> None:
