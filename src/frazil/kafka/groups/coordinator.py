@@ -21,7 +21,7 @@ from frazil.kafka.groups.offset_commits import OffsetCommits
 from frazil.kafka.groups.offset_queries import OffsetQueries
 from frazil.kafka.groups.offsets import OffsetStore
 from frazil.kafka.groups.rebalance import Rebalance
-from frazil.kafka.groups.timers import Timers
+from frazil.kafka.groups.timers import GroupTimers
 from frazil.log import Log
 from frazil.model import Clock, Rand, SteadyTime
 from frazil.settings import GroupsConfig
@@ -35,7 +35,7 @@ class GroupCoordinator:
     ) -> None:
         """Open or create `__consumer_offsets`, and read it."""
         self._log = log
-        self.timers = Timers(clock)
+        self.timers = GroupTimers(clock)
         time = SteadyTime(clock)
         journal = Journal(log, time, post)
         self.groups = Groups(config, journal=journal, timers=self.timers, time=time, rand=rand)

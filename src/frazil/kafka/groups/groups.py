@@ -10,7 +10,7 @@ from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.group import ClassicGroup, GroupState
 from frazil.kafka.groups.journal import Journal
 from frazil.kafka.groups.records import group_record
-from frazil.kafka.groups.timers import Timers
+from frazil.kafka.groups.timers import GroupTimers
 from frazil.model import Rand, SteadyTime
 from frazil.settings import GroupsConfig
 
@@ -26,7 +26,7 @@ class Groups:
         config: GroupsConfig,
         *,
         journal: Journal,
-        timers: Timers,
+        timers: GroupTimers,
         time: SteadyTime,
         rand: Rand,
     ) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.coordinator import GroupCoordinator
-from frazil.kafka.groups.membership import Client
+from frazil.kafka.groups.membership import JoiningClient
 from frazil.kafka.router import ApiRouter
 from frazil.kafka.wire.messages.delete_groups import DeleteGroupsRequest
 from frazil.kafka.wire.messages.describe_groups import (
@@ -135,7 +135,7 @@ class GroupHandlers:
         self, request: JoinGroupRequest, context: RequestContext
     ) -> asyncio.Future[Any]:
         """Answered when the generation is complete."""
-        client = Client(
+        client = JoiningClient(
             client_id=context.client_id,
             client_host=f"/{context.client_host}",
             api_version=context.api_version,
