@@ -62,8 +62,10 @@ class KafkaPort:
         server: asyncio.Server,
         shared: KafkaConnections,
         watch: CommitWatch,
+        groups: GroupCoordinator,
         closing: AsyncExitStack,
     ) -> None:
+        self.groups = groups
         self._server = server
         self._shared = shared
         self._watch = watch
@@ -135,7 +137,7 @@ class KafkaPort:
                 ssl=auth.tls,
                 ssl_handshake_timeout=None if auth.tls is None else HANDSHAKE_TIMEOUT_S,
             )
-            return cls(server, shared, watch, opened.pop_all())
+            return cls(server, shared, watch, coordinator, opened.pop_all())
         raise AssertionError
 
     @property
@@ -167,6 +169,7 @@ class KafkaPort:
         for connection in connections:
             connection.shut_down()
         self._watch.stop()
+        self.groups.stop()
         if connections:
             await asyncio.wait([each.lost for each in connections], timeout=grace_s)
         for connection in list(self._shared.active):

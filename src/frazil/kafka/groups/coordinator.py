@@ -41,7 +41,7 @@ class GroupCoordinator:
         self.groups = Groups(config, journal=journal, timers=self.timers, time=time, rand=rand)
         self.offsets = OffsetStore()
         load(journal.partition, self.groups, self.offsets)
-        rebalance = Rebalance(self.groups)
+        self._rebalance = rebalance = Rebalance(self.groups)
         self.membership = Membership(self.groups, rebalance)
         self.assignment = Assignment(self.groups, rebalance)
         self.commits = OffsetCommits(self.groups, self.offsets, rebalance, self._partition_count)
@@ -56,6 +56,11 @@ class GroupCoordinator:
             return len(self._log.topic(topic).partitions)
         except Unknown:
             return 0
+
+    def stop(self) -> None:
+        """Answer all members that wait: the port closes."""
+        for group in self.groups:
+            self._rebalance.abandon(group)
 
     def topic_deleted(self, topic: str) -> None:
         """Forget all offsets of a topic that no longer exists."""

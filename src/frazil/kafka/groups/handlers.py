@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
 from frazil.kafka.error_codes import ErrorCode
@@ -28,8 +28,6 @@ from frazil.kafka.wire.messages.offset_commit import OffsetCommitRequest
 from frazil.kafka.wire.messages.offset_delete import OffsetDeleteRequest
 from frazil.kafka.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from frazil.kafka.wire.messages.sync_group import SyncGroupRequest
-
-T = TypeVar("T")
 
 KEYS_VERSION = 4
 """From this version on a FindCoordinator request names several groups."""
@@ -65,10 +63,12 @@ class GroupHandlers:
         router.add(16, "0-5", self.list_groups)
         router.add(42, "0-2", self.delete_groups)
         router.add(47, "0", self.offset_delete)
+        self.coordinator.timers.on_earlier = self._wind
         self._wind()
 
     def close(self) -> None:
         """Run no more timers."""
+        self.coordinator.timers.on_earlier = None
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -90,14 +90,14 @@ class GroupHandlers:
         self.coordinator.timers.run_due()
         self._wind()
 
-    def _reply(self) -> tuple[asyncio.Future[Any], Callable[[Any], None]]:
+    @staticmethod
+    def _reply() -> tuple[asyncio.Future[Any], Callable[[Any], None]]:
         """Return a future, and the function that completes it. The client may be gone by then."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def complete(response: object) -> None:
             if not future.done():
                 future.set_result(response)
-            self._wind()
 
         return future, complete
 
@@ -142,7 +142,6 @@ class GroupHandlers:
         )
         future, reply = self._reply()
         self.coordinator.membership.join(request, client, reply)
-        self._wind()
         return future
 
     async def sync_group(
@@ -151,7 +150,6 @@ class GroupHandlers:
         """Answered when the leader's assignment is durable."""
         future, reply = self._reply()
         self.coordinator.assignment.sync(request, reply)
-        self._wind()
         return future
 
     async def heartbeat(
@@ -162,9 +160,7 @@ class GroupHandlers:
     async def leave_group(
         self, request: LeaveGroupRequest, context: RequestContext
     ) -> LeaveGroupResponse:
-        response = self.coordinator.membership.leave(request, context.api_version)
-        self._wind()
-        return response
+        return self.coordinator.membership.leave(request, context.api_version)
 
     async def offset_commit(
         self, request: OffsetCommitRequest, context: RequestContext

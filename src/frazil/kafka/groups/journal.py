@@ -43,7 +43,8 @@ class Journal:
         self._log = log
         self._time = time
         self._post = post
-        log.create_topic(TOPIC, TOPIC_CONFIG)
+        if not any(topic.name == TOPIC for topic in log.topics()):
+            log.create_topic(TOPIC, TOPIC_CONFIG)
 
     @property
     def partition(self) -> Partition:
