@@ -109,7 +109,7 @@ class KafkaPort:
             coordinator = await workers.run(
                 GroupCoordinator, log, config.groups, clock=clock, rand=rand, post=inbox.put
             )
-            groups = GroupHandlers(coordinator, NODE_ID, broker.address)
+            groups = GroupHandlers(coordinator, NODE_ID, broker.address, workers)
             opened.callback(groups.close)
             responses = ByteAllowance(config.response_bytes_max, UNREAD)
             router = ApiRouter()

@@ -162,10 +162,11 @@ def test_a_full_disk_is_no_loss(node: Node) -> None:
     node.commit(0, 5)
     node.run()
     member = Consumer(node, "c")
-    member.join()
-    member.look()
     node.disk.faults = Faults(capacity_bytes=0)
     refused = node.commit(0, 6)
+    node.run()
+    member.join()
+    member.look()
     node.pass_time(600)
     assert code_of(refused.got) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert member.joining is not None

@@ -33,7 +33,7 @@ class Member:
     """A consumer in a thread of its own, which commits after each record."""
 
     def __init__(self, node: Node, group: str, **settings: Any) -> None:
-        self.seen: list[tuple[int, int]] = []
+        self.seen: list[tuple[int | None, int | None]] = []
         self.owned: set[int] = set()
         self.rebalances = 0
         self._is_stopped = False
@@ -67,7 +67,7 @@ class Member:
             if message is None or message.error():
                 continue
             try:
-                self._consumer.commit(message, asynchronous=False)
+                self._consumer.commit(message=message, asynchronous=False)
             except KafkaException:
                 continue  # the record is read again
             self.seen.append((message.partition(), message.offset()))

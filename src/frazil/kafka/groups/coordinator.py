@@ -33,14 +33,15 @@ class GroupCoordinator:
     def __init__(
         self, log: Log, config: GroupsConfig, *, clock: Clock, rand: Rand, post: Post
     ) -> None:
-        """Open or create `__consumer_offsets`, and read it."""
+        """Read `__consumer_offsets`, if it exists."""
         self._log = log
         self.timers = GroupTimers(clock)
         time = SteadyTime(clock)
         journal = Journal(log, time, post)
         self.groups = Groups(config, journal=journal, timers=self.timers, time=time, rand=rand)
         self.offsets = OffsetStore()
-        load(journal.partition, self.groups, self.offsets)
+        if journal.has_topic:
+            load(journal.partition, self.groups, self.offsets)
         self._rebalance = rebalance = Rebalance(self.groups)
         self.membership = Membership(self.groups, rebalance)
         self.assignment = Assignment(self.groups, rebalance)

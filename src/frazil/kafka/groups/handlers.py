@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from frazil.errors import FrazilError
+from frazil.httpd import WorkerThreads
 from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.coordinator import GroupCoordinator
@@ -43,8 +45,15 @@ class GroupHandlers:
     """Owned by the event loop. Responses that wait for other members or for the disk are futures,
     so that a connection can send more requests meanwhile."""
 
-    def __init__(self, coordinator: GroupCoordinator, node_id: int, address: Address) -> None:
+    def __init__(
+        self,
+        coordinator: GroupCoordinator,
+        node_id: int,
+        address: Address,
+        threads: WorkerThreads,
+    ) -> None:
         self.coordinator = coordinator
+        self._threads = threads
         self._node_id = node_id
         self._address = address
         self._alarm: asyncio.TimerHandle | None = None
@@ -104,11 +113,11 @@ class GroupHandlers:
     async def find_coordinator(
         self, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse:
-        """This node coordinates all groups and transactions."""
+        """This node coordinates all groups and transactions. The first one who asks has the topic
+        of groups created."""
         address = self._address(context.connection)
-        is_known = request.key_type in (GROUP_KEY, TRANSACTION_KEY)
-        code = ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST
-        message = None if is_known else f"there is no coordinator of type {request.key_type}"
+        code, message = await self._find(request.key_type)
+        is_known = code is ErrorCode.NONE
         if context.api_version < KEYS_VERSION:
             return FindCoordinatorResponse(
                 error_code=code,
@@ -130,6 +139,17 @@ class GroupHandlers:
                 for key in request.coordinator_keys
             ]
         )
+
+    async def _find(self, key_type: int) -> tuple[ErrorCode, str | None]:
+        if key_type not in (GROUP_KEY, TRANSACTION_KEY):
+            return ErrorCode.INVALID_REQUEST, f"there is no coordinator of type {key_type}"
+        journal = self.coordinator.groups.journal
+        if key_type == GROUP_KEY and not journal.has_topic:
+            try:
+                await self._threads.run(journal.create_topic)
+            except FrazilError as error:
+                return ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
+        return ErrorCode.NONE, None
 
     async def join_group(
         self, request: JoinGroupRequest, context: RequestContext

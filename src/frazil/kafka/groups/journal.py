@@ -37,18 +37,27 @@ Post = Callable[[Callable[[], None]], None]
 
 
 class Journal:
-    """Calls `done` of each append in the order of the appends."""
+    """Calls `done` of each append in the order of the appends. Without the topic, nothing is
+    stored: `create_topic` first."""
 
     def __init__(self, log: Log, time: SteadyTime, post: Post) -> None:
         self._log = log
         self._time = time
         self._post = post
-        if not any(topic.name == TOPIC for topic in log.topics()):
-            log.create_topic(TOPIC, TOPIC_CONFIG)
+
+    @property
+    def has_topic(self) -> bool:
+        return any(topic.name == TOPIC for topic in self._log.topics())
+
+    def create_topic(self) -> None:
+        """Create the topic unless it is there. Waits for the disk; any thread may call it. Raises
+        `Overloaded` if the disk is full."""
+        if not self.has_topic:
+            self._log.create_topic(TOPIC, TOPIC_CONFIG)
 
     @property
     def partition(self) -> Partition:
-        """Where the records are."""
+        """Where the records are. Raises `Unknown` without the topic."""
         return self._log.partition(TOPIC, 0)
 
     def append(self, records: Sequence[KeyValue], done: Done) -> None:
