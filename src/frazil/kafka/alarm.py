@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from frazil.kafka.groups.timers import Timers
+from frazil.kafka.groups.timers import GroupTimers
 
 MS_PER_S = 1000
 
@@ -12,11 +12,11 @@ MS_PER_S = 1000
 class Alarm:
     """Owned by the event loop, which owns the timers from now on."""
 
-    def __init__(self, timers: Timers) -> None:
+    def __init__(self, timers: GroupTimers) -> None:
         self._timers = timers
         self._handle: asyncio.TimerHandle | None = None
         self._at_ms = 0
-        timers.on_added = self._wind
+        timers.on_earlier = self._wind
         self._wind()
 
     def _wind(self) -> None:
@@ -37,7 +37,7 @@ class Alarm:
 
     def close(self) -> None:
         """Run no more timers."""
-        self._timers.on_added = None
+        self._timers.on_earlier = None
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -64,8 +64,10 @@ class KafkaPort:
         server: asyncio.Server,
         shared: KafkaConnections,
         watch: CommitWatch,
+        groups: GroupCoordinator,
         closing: AsyncExitStack,
     ) -> None:
+        self.groups = groups
         self._server = server
         self._shared = shared
         self._watch = watch
@@ -109,7 +111,7 @@ class KafkaPort:
             coordinator = await workers.run(
                 GroupCoordinator, log, config.groups, clock=clock, rand=rand, post=inbox.put
             )
-            groups = GroupHandlers(coordinator, NODE_ID, broker.address)
+            groups = GroupHandlers(coordinator, NODE_ID, broker.address, workers)
             opened.callback(groups.close)
             transactions = TransactionHandlers(
                 await workers.run(
@@ -122,6 +124,7 @@ class KafkaPort:
                 ),
                 log,
                 producer_ids,
+                workers,
             )
             opened.callback(transactions.close)
             responses = ByteAllowance(config.response_bytes_max, UNREAD)
@@ -150,7 +153,7 @@ class KafkaPort:
                 ssl=auth.tls,
                 ssl_handshake_timeout=None if auth.tls is None else HANDSHAKE_TIMEOUT_S,
             )
-            return cls(server, shared, watch, opened.pop_all())
+            return cls(server, shared, watch, coordinator, opened.pop_all())
         raise AssertionError
 
     @property
@@ -182,6 +185,7 @@ class KafkaPort:
         for connection in connections:
             connection.shut_down()
         self._watch.stop()
+        self.groups.stop()
         if connections:
             await asyncio.wait([each.lost for each in connections], timeout=grace_s)
         for connection in list(self._shared.active):

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.coordinator import GroupCoordinator
-from frazil.kafka.groups.membership import Client
+from frazil.kafka.groups.membership import JoiningClient
 from frazil.kafka.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from frazil.kafka.wire.messages.heartbeat import HeartbeatRequest
 from frazil.kafka.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -83,6 +83,7 @@ class Node:
         self.coordinator = GroupCoordinator(
             self.log, self.config, clock=self.clock, rand=rand, post=self.posted.append
         )
+        self.coordinator.groups.journal.create_topic()
 
     def kill(self) -> None:
         """kill -9: what was written stays, whether it was synced or not."""
@@ -190,7 +191,7 @@ class Consumer:
             protocol_type="consumer",
             protocols=[protocol],
         )
-        client = Client(client_id=self.name, client_host="/here", api_version=self.version)
+        client = JoiningClient(client_id=self.name, client_host="/here", api_version=self.version)
         self.node.coordinator.membership.join(request, client, self.joining)
 
     def look(self) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.group import ClassicGroup, GroupState
+from frazil.kafka.wire.codec import encode
 from frazil.kafka.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from frazil.kafka.wire.messages.describe_groups import DescribeGroupsRequest
+from frazil.kafka.wire.messages.leave_group import LeaveGroupRequest
 from frazil.kafka.wire.messages.list_groups import ListGroupsRequest
 from frazil.settings import GroupsConfig
 from tests.kafka.groups.build import (
@@ -128,6 +132,49 @@ def test_a_kill_before_the_assignment(node: Node) -> None:
     assert late.generation > 1
 
 
+def test_answers_wait_for_the_disk() -> None:
+    """Members hear of a generation, and of its assignment, when it is durable and not before."""
+    node = Node(config=GroupsConfig(initial_rebalance_delay_ms=0))
+    member = Consumer(node, "c", version=3)
+    member.join()
+    assert member.joining is not None and member.joining.value is None
+    node.run()
+    member.look()
+    assert member.syncing is not None and member.syncing.value is None
+    node.run()
+    member.look()
+    assert member.owned == frozenset(range(PARTITIONS))
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_every_version_can_be_answered(node: Node, version: int) -> None:
+    """Responses have no field that an old version lacks, with static members and others."""
+    static = Consumer(node, "s", instance_id="one", version=9)
+    member = Consumer(node, "c", version=version)
+    boxes: list[Box[Any] | None] = []
+    for _ in range(4):
+        for each in (member, static):
+            if each.is_idle:
+                each.join()
+            boxes.append(each.joining)
+            boxes.append(each.syncing)
+        node.pass_time(1100)
+        for box in boxes:
+            if box is not None and box.value is not None:
+                kind = type(box.value).VERSIONS
+                encode(box.value, min(version, kind.valid.last))
+        boxes = []
+        member.look()
+        static.look()
+        node.run()
+    administration = node.coordinator.administration
+    described = administration.describe(DescribeGroupsRequest(groups=[GROUP, "none"]), version)
+    encode(described, min(version, 6))
+    encode(administration.list_groups(ListGroupsRequest()), min(version, 5))
+    request = LeaveGroupRequest(group_id=GROUP, member_id=member.member_id)
+    encode(node.coordinator.membership.leave(request, min(version, 5)), min(version, 5))
+
+
 def test_a_client_that_never_comes_back(node: Node) -> None:
     """An id that was given and not used holds a rebalance up for a session, not for ever."""
     ghost, real = Consumer(node, "ghost"), Consumer(node, "real")
@@ -176,3 +223,17 @@ def test_tools_see_and_delete_groups(node: Node) -> None:
     assert codes == [ErrorCode.NON_EMPTY_GROUP, ErrorCode.NONE]
     node.kill()
     assert node.fetch() == {} and not len(node.coordinator.groups)
+
+
+def test_a_deleted_group_stays_deleted(node: Node) -> None:
+    """Its deletion covers a commit that is on its way, and nobody can use it meanwhile."""
+    before = node.commit(0, 5)
+    box: Box[DeleteGroupsResponse] = Box()
+    node.coordinator.administration.delete(DeleteGroupsRequest(groups_names=[GROUP]), box)
+    meanwhile = node.commit(1, 6)
+    node.run()
+    assert box.got.results[0].error_code == ErrorCode.NONE
+    assert code_of(before.got) is ErrorCode.NONE
+    assert code_of(meanwhile.got) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    node.kill()
+    assert node.fetch() == {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -21,18 +22,26 @@ from tests.sim.disk import Faults, PowerCut, SimDisk
 
 WHICH = st.integers(0, 3)
 NEVER_MS = 10**12
-CONFIG = GroupsConfig(expiry_interval_ms=NEVER_MS)
+CONFIG = GroupsConfig(expiry_interval_ms=NEVER_MS, initial_rebalance_delay_ms=500)
 """An expired group begins again at generation 1, which this model does not know."""
 
 
 class GroupMachine(RuleBasedStateMachine):
     """Four consumers; each step is one thing that a client, the network, time or the power does."""
 
-    @initialize(model=st.sampled_from(["ext4", "weak"]), is_static=st.booleans())
-    def begin(self, model: str, is_static: bool) -> None:
-        self.node = Node(SimDisk(model="weak" if model == "weak" else "ext4"), CONFIG)
+    @initialize(
+        model=st.sampled_from(["ext4", "weak"]),
+        is_static=st.booleans(),
+        delay_ms=st.sampled_from([0, 500]),
+        version=st.sampled_from([3, 9]),
+    )
+    def begin(self, model: str, is_static: bool, delay_ms: int, version: int) -> None:
+        config = msgspec.structs.replace(CONFIG, initial_rebalance_delay_ms=delay_ms)
+        self.node = Node(SimDisk(model="weak" if model == "weak" else "ext4"), config)
         self.consumers = [
-            Consumer(self.node, f"c{number}", "static" if is_static and not number else None)
+            Consumer(
+                self.node, f"c{number}", "static" if is_static and not number else None, version
+            )
             for number in range(4)
         ]
         self.owners: dict[tuple[int, int], str] = {}
@@ -92,6 +101,12 @@ class GroupMachine(RuleBasedStateMachine):
     def pass_time(self, ms: int) -> None:
         self.node.pass_time(ms)
         self._collect()
+
+    @rule(ms=st.sampled_from([100, 600, SESSION_MS]))
+    def fire(self, ms: int) -> None:
+        """Time passes, and the disk is slower than that."""
+        self.node.clock.advance(ms)
+        self.node.coordinator.timers.run_due()
 
     @rule()
     def settle(self) -> None:
@@ -181,5 +196,5 @@ class GroupMachine(RuleBasedStateMachine):
             assert found == self.acknowledged
 
 
-GroupMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+GroupMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestGroups = GroupMachine.TestCase

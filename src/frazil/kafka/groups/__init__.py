@@ -21,6 +21,6 @@ group.py           ClassicGroup: members, generation, state
 member.py          Member: one consumer
 records.py         records of the topic, in Kafka's format
 journal.py         Journal: appends to the topic
-timers.py          Timers: what is to be done later
+timers.py          GroupTimers: what is to be done later
 errors.py          the code for records that were not stored
 """

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.member import Member, Protocols
-from frazil.kafka.groups.timers import Timer
+from frazil.kafka.groups.timers import GroupTimer
 
 NO_GENERATION = -1
 
@@ -46,11 +46,11 @@ class ClassicGroup:
         self.members: dict[str, Member] = {}
         self.static: dict[str, str] = {}
         """Member id by instance id."""
-        self.invited: dict[str, Timer] = {}
+        self.invited: dict[str, GroupTimer] = {}
         """Ids given to clients that have not joined with them yet."""
         self.to_sync: set[str] = set()
         """Members that have the generation and have not sent SyncGroup yet."""
-        self.rebalance_timer: Timer | None = None
+        self.rebalance_timer: GroupTimer | None = None
         self.delay_left_ms = 0
         """How long the first rebalance may still be delayed for more members."""
         self.is_growing = False

@@ -38,7 +38,8 @@ Post = Callable[[Callable[[], None]], None]
 
 
 class Journal:
-    """Calls `done` of each append in the order of the appends."""
+    """Calls `done` of each append in the order of the appends. Without the topic, nothing is
+    stored: `create_topic` first."""
 
     def __init__(
         self,
@@ -53,11 +54,21 @@ class Journal:
         self._time = time
         self._post = post
         self._target = TopicPartition(topic, 0)
-        log.create_topic(topic, config)
+        self._config = config
+
+    @property
+    def has_topic(self) -> bool:
+        return self._log.has_topic(self._target.topic)
+
+    def create_topic(self) -> None:
+        """Create the topic unless it is there. Waits for the disk; any thread may call it. Raises
+        `Overloaded` if the disk is full."""
+        if not self.has_topic:
+            self._log.create_topic(self._target.topic, self._config)
 
     @property
     def partition(self) -> Partition:
-        """Where the records are."""
+        """Where the records are. Raises `Unknown` without the topic."""
         return self._log.partition(*self._target)
 
     def append(self, records: Sequence[KeyValue], done: Done) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from frazil.kafka.groups.timers import Timer
+from frazil.kafka.groups.timers import GroupTimer
 from frazil.kafka.wire.messages.join_group import JoinGroupResponse
 from frazil.kafka.wire.messages.sync_group import SyncGroupResponse
 
@@ -40,7 +40,7 @@ class Member:
     """Set while it waits for its assignment."""
     deadline_ms: int = 0
     """It is removed unless it is heard of before."""
-    timer: Timer | None = field(default=None, repr=False)
+    timer: GroupTimer | None = field(default=None, repr=False)
 
     @property
     def size_bytes(self) -> int:

@@ -24,7 +24,7 @@ LEAVE_MANY_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class JoiningClient:
     """Who sent a request."""
 
     client_id: str
@@ -40,7 +40,7 @@ class Membership:
         self._rebalance = rebalance
 
     def join(
-        self, request: JoinGroupRequest, client: Client, reply: Reply[JoinGroupResponse]
+        self, request: JoinGroupRequest, client: JoiningClient, reply: Reply[JoinGroupResponse]
     ) -> None:
         """Take a member into the next generation. The answer waits for the others."""
         error = self._check_request(request)
@@ -94,7 +94,7 @@ class Membership:
         self,
         group: ClassicGroup,
         request: JoinGroupRequest,
-        client: Client,
+        client: JoiningClient,
         reply: Reply[JoinGroupResponse],
     ) -> None:
         """Join a client without a member id."""
@@ -124,7 +124,7 @@ class Membership:
         self,
         group: ClassicGroup,
         request: JoinGroupRequest,
-        client: Client,
+        client: JoiningClient,
         reply: Reply[JoinGroupResponse],
     ) -> None:
         """Join a client that has a member id."""
@@ -156,7 +156,7 @@ class Membership:
         group: ClassicGroup,
         member_id: str,
         request: JoinGroupRequest,
-        client: Client,
+        client: JoiningClient,
         reply: Reply[JoinGroupResponse],
     ) -> None:
         member = Member(
@@ -182,7 +182,7 @@ class Membership:
         group: ClassicGroup,
         member: Member,
         request: JoinGroupRequest,
-        client: Client,
+        client: JoiningClient,
         reply: Reply[JoinGroupResponse],
     ) -> None:
         group.update_protocols(member, _protocols(request))
@@ -205,7 +205,7 @@ class Membership:
         group: ClassicGroup,
         member_id: str,
         request: JoinGroupRequest,
-        client: Client,
+        client: JoiningClient,
         reply: Reply[JoinGroupResponse],
     ) -> None:
         """Join the new process of a static member. It keeps the assignment if nothing changed."""
@@ -233,7 +233,7 @@ class Membership:
         self,
         group: ClassicGroup,
         member: Member,
-        client: Client,
+        client: JoiningClient,
         leader_before: str,
         reply: Reply[JoinGroupResponse],
     ) -> None:

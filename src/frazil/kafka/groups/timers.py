@@ -1,4 +1,4 @@
-"""Timers: what is to be done later. Driven by a clock, so that tests decide when it is later."""
+"""GroupTimers: what is to be done later. Driven by a clock, so that tests decide when that is."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CANCELLED_MAX = 1024
 """Cancelled timers that may be more than the others, before they are swept out."""
 
 
-class Timer:
+class GroupTimer:
     """One action at one time. Cancel it to have nothing done."""
 
     __slots__ = ("_timers", "action", "at_ms")
 
-    def __init__(self, timers: Timers, at_ms: int, action: Callable[[], None]) -> None:
+    def __init__(self, timers: GroupTimers, at_ms: int, action: Callable[[], None]) -> None:
         self._timers = timers
         self.at_ms = at_ms
         self.action: Callable[[], None] | None = action
@@ -29,27 +29,27 @@ class Timer:
             self._timers.note_cancelled()
 
 
-class Timers:
+class GroupTimers:
     """Owned by one thread, which calls `run_due` at `next_ms` or later."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._heap: list[tuple[int, int, Timer]] = []
+        self._heap: list[tuple[int, int, GroupTimer]] = []
         self._numbers = count()
         self._cancelled = 0
-        self.on_added: Callable[[], None] | None = None
-        """Called when a timer was added: it may be due before all others."""
+        self.on_earlier: Callable[[], None] | None = None
+        """Called when `next_ms` is earlier than before."""
 
     def now_ms(self) -> int:
         """Return milliseconds since an arbitrary moment."""
         return self._clock.monotonic_ns() // NS_PER_MS
 
-    def after(self, delay_ms: int, action: Callable[[], None]) -> Timer:
+    def after(self, delay_ms: int, action: Callable[[], None]) -> GroupTimer:
         """Run an action once, `delay_ms` from now."""
-        timer = Timer(self, self.now_ms() + delay_ms, action)
+        timer = GroupTimer(self, self.now_ms() + delay_ms, action)
         heapq.heappush(self._heap, (timer.at_ms, next(self._numbers), timer))
-        if self.on_added is not None:
-            self.on_added()
+        if self.on_earlier is not None and self._heap[0][2] is timer:
+            self.on_earlier()
         return timer
 
     def note_cancelled(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.journal import Journal, Post
-from frazil.kafka.groups.timers import Timers
+from frazil.kafka.groups.timers import GroupTimers
 from frazil.kafka.transactions.completion import Completion
 from frazil.kafka.transactions.expiry import IdExpiry
 from frazil.kafka.transactions.initialization import Initialization
@@ -46,14 +46,14 @@ class TransactionCoordinator:
         clock: Clock,
         post: Post,
     ) -> None:
-        """Open or create `__transaction_state`, and read it. Nothing else is written before
-        `start`."""
+        """Read `__transaction_state`, if it exists. Nothing is written before `start`."""
         self._log = log
-        self.timers = Timers(clock)
+        self.timers = GroupTimers(clock)
         time = SteadyTime(clock)
-        journal = Journal(log, time, post, topic=TOPIC, config=TOPIC_CONFIG)
-        self.ids = TransactionalIds(config, journal=journal, timers=self.timers, time=time)
-        load(journal.partition, self.ids)
+        self.journal = Journal(log, time, post, topic=TOPIC, config=TOPIC_CONFIG)
+        self.ids = TransactionalIds(config, journal=self.journal, timers=self.timers, time=time)
+        if self.journal.has_topic:
+            load(self.journal.partition, self.ids)
         self._markers = MarkerWriter(log, groups.commits, timers=self.timers, time=time, post=post)
         self.completion = Completion(self.ids, self._markers)
         self.initialization = Initialization(self.ids, self.completion)

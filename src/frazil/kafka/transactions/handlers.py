@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from frazil.errors import FrazilError, Unknown
+from frazil.httpd import WorkerThreads
 from frazil.kafka.alarm import Alarm
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode, error_code
@@ -66,9 +67,14 @@ class TransactionHandlers:
     can send more requests meanwhile."""
 
     def __init__(
-        self, coordinator: TransactionCoordinator, log: Log, producer_ids: ProducerIds
+        self,
+        coordinator: TransactionCoordinator,
+        log: Log,
+        producer_ids: ProducerIds,
+        threads: WorkerThreads,
     ) -> None:
         self.coordinator = coordinator
+        self._threads = threads
         self._log = log
         self._producer_ids = producer_ids
         self._alarm = Alarm(coordinator.timers)
@@ -90,7 +96,8 @@ class TransactionHandlers:
         """Run no more timers."""
         self._alarm.close()
 
-    def _reply(self) -> tuple[asyncio.Future[Any], Complete]:
+    @staticmethod
+    def _reply() -> tuple[asyncio.Future[Any], Complete]:
         """Return a future, and the function that completes it. The client may be gone by then."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -103,11 +110,17 @@ class TransactionHandlers:
     async def init_producer_id(
         self, request: InitProducerIdRequest, context: RequestContext
     ) -> asyncio.Future[Any] | InitProducerIdResponse:
-        """Return a producer id: a new one, or that of a transactional id with its next epoch."""
+        """Return a producer id: a new one, or that of a transactional id with its next epoch. The
+        first transactional producer has the topic of transactions created."""
+        journal = self.coordinator.journal
         try:
+            if request.transactional_id is not None and not journal.has_topic:
+                await self._threads.run(journal.create_topic)
             fresh_id = await self._producer_ids.next()
         except FrazilError as error:
-            return InitProducerIdResponse(error_code=error_code(error))
+            is_plain = request.transactional_id is None
+            code = error_code(error) if is_plain else ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return InitProducerIdResponse(error_code=code)
         if request.transactional_id is None:
             return InitProducerIdResponse(producer_id=fresh_id)
         future, complete = self._reply()

@@ -10,7 +10,7 @@ from frazil.errors import Fenced, Unknown
 from frazil.kafka.groups.journal import TOPIC as OFFSETS_TOPIC
 from frazil.kafka.groups.journal import Post, submit
 from frazil.kafka.groups.offset_commits import OffsetCommits
-from frazil.kafka.groups.timers import Timers
+from frazil.kafka.groups.timers import GroupTimers
 from frazil.kafka.transactions.metadata import ProducerEpoch
 from frazil.log import AppendResult, Log, Marker, append_of_marker
 from frazil.metrics import Counter
@@ -37,7 +37,7 @@ class MarkerWriter:
     """Owned by one thread. The markers of one transaction share a group commit."""
 
     def __init__(
-        self, log: Log, commits: OffsetCommits, *, timers: Timers, time: SteadyTime, post: Post
+        self, log: Log, commits: OffsetCommits, *, timers: GroupTimers, time: SteadyTime, post: Post
     ) -> None:
         self._log = log
         self._commits = commits

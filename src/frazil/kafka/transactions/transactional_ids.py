@@ -8,7 +8,7 @@ from functools import partial
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.journal import Journal
-from frazil.kafka.groups.timers import Timer, Timers
+from frazil.kafka.groups.timers import GroupTimer, GroupTimers
 from frazil.kafka.transactions.metadata import TransactionMetadata
 from frazil.kafka.transactions.records import transaction_key, transaction_record
 from frazil.log import AppendResult
@@ -30,14 +30,14 @@ class Transactional:
         self.is_forgotten = False
         self.when_settled: list[Callable[[], None]] = []
         """What waits until nothing is pending."""
-        self.timeout: Timer | None = None
+        self.timeout: GroupTimer | None = None
 
 
 class TransactionalIds:
     """Owned by one thread."""
 
     def __init__(
-        self, config: TransactionsConfig, *, journal: Journal, timers: Timers, time: SteadyTime
+        self, config: TransactionsConfig, *, journal: Journal, timers: GroupTimers, time: SteadyTime
     ) -> None:
         self.config = config
         self.timers = timers
