@@ -195,7 +195,16 @@ def line_of(process: subprocess.Popen[str]) -> str:
 
 
 def measure(rate: int) -> Case:
-    ports = ["--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0"]
+    ports = [
+        "--otlp-grpc-port",
+        "0",
+        "--otlp-http-port",
+        "0",
+        "--http-port",
+        "0",
+        "--kafka-port",
+        "0",
+    ]
     up = [sys.executable, "-m", "frazil", "up", "--json", *ports, "--set", "lake.enabled=false"]
     with scratch_folder() as folder, talking(*up, "--data", str(folder / "data")) as node:
         at = json.loads(line_of(node))

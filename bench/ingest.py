@@ -266,9 +266,9 @@ def both_servers(*, has_rows: bool) -> Iterator[tuple[dict[str, int], int]]:
         settings = folder / "frazil.toml"
         settings.write_text(SETTINGS.format(has_rows=str(has_rows).lower()))
         node = ("-m", "frazil", "up", "--config", str(settings), "--data", str(folder / "data"))
-        ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0", "--json")
+        ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0")
         with (
-            running(*node, *ports) as ours,
+            running(*node, *ports, "--kafka-port", "0", "--json") as ours,
             running(__file__, "bare", str(folder / "bare")) as bare,
         ):
             yield ours, bare["otlp_grpc_port"]

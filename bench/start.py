@@ -40,7 +40,16 @@ class Running:
     """A node process. `took` is the time until it accepted requests."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0")
+        ports = (
+            "--otlp-grpc-port",
+            "0",
+            "--otlp-http-port",
+            "0",
+            "--http-port",
+            "0",
+            "--kafka-port",
+            "0",
+        )
         command = [*COMMAND, "up", "--data", str(folder), *ports, "--json", *options]
         begin = time.perf_counter()
         with (folder.with_suffix(".err")).open("ab") as errors:

@@ -9,6 +9,12 @@ import msgspec
 
 from frazil.backup import BackupManifest, read_manifest
 from frazil.disk import read_checkpoint
+from frazil.kafka.groups.records import (
+    CommittedOffset,
+    read_group,
+    read_offset,
+    read_offset_key,
+)
 from frazil.lake.read.reader_progress import ReaderProgress
 from frazil.log.checkpoint import STATE, STATE_VERSION
 from frazil.log.dedup.digests import decode_digests
@@ -26,7 +32,7 @@ from frazil.log.transactions.aborted import AbortedTransaction
 from frazil.log.transactions.aborted_file import read_aborted
 from frazil.log.transactions.state import decode_state
 from frazil.log.watermarks import NAME, SLOT_BYTES, StoredWatermarks, WatermarkFile
-from frazil.model import OffsetRange
+from frazil.model import OffsetRange, TopicPartition
 from tests.sim.disk import SimDisk
 
 PAGES = Path(__file__).parent.parent / "docs" / "formats"
@@ -61,6 +67,21 @@ def test_aborted_transactions() -> None:
         AbortedTransaction(78, 1045, 1051),
     ]
     assert decode_state(body("TXNS")) == (1070, 5, {79: 1060})
+
+
+def test_consumer_offsets() -> None:
+    page = "consumer-offsets"
+    assert read_offset_key(example(page, "offset_key")) == (
+        "billing",
+        TopicPartition("orders", 2),
+    )
+    committed = read_offset(example(page, "offset_value"), 5)
+    assert committed == CommittedOffset(1042, 0, "note", 1_700_000_000_000, log_offset=5)
+    group = read_group(example(page, "group_key"), example(page, "group_value"))
+    (member,) = group.members.values()
+    assert (group.group_id, group.generation, group.state) == ("billing", 7, "Stable")
+    assert (member.member_id, member.session_timeout_ms) == ("app-1", 45_000)
+    assert (member.protocols, member.assignment) == ((("range", b"\0\1"),), b"\0\2")
 
 
 def test_segment() -> None:

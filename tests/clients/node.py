@@ -43,6 +43,7 @@ class Node:
         self.grpc_port = 0
         self.http_port = 0
         self.api_port = 0
+        self.kafka_port = 0
         self._command = command
         self._options = options
         self._errors = folder.with_name(f"{folder.name}.stderr")
@@ -62,6 +63,7 @@ class Node:
             *("--otlp-grpc-port", str(self.grpc_port)),
             *("--otlp-http-port", str(self.http_port)),
             *("--http-port", str(self.api_port)),
+            *("--kafka-port", str(self.kafka_port)),
             "--json",
             *self._options,
         ]
@@ -84,6 +86,7 @@ class Node:
         self.grpc_port = ready["otlp_grpc_port"]
         self.http_port = ready["otlp_http_port"]
         self.api_port = ready["http_port"]
+        self.kafka_port = ready["kafka_port"]
 
     @property
     def url(self) -> str:

@@ -24,7 +24,13 @@ CHART = ROOT / "deploy" / "helm" / "frazil"
 UNIT = ROOT / "deploy" / "systemd" / "frazil.service"
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 USER = "10001"
-PORTS = {Config().ingest.grpc_port, Config().ingest.http_port, Config().serve.http_port}
+CONFIG = Config()
+PORTS = {
+    CONFIG.ingest.grpc_port,
+    CONFIG.ingest.http_port,
+    CONFIG.serve.http_port,
+    CONFIG.kafka.port,
+}
 
 
 def instructions(name: str) -> list[str]:

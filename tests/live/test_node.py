@@ -44,7 +44,16 @@ def up(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 def ports() -> tuple[str, ...]:
-    return ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0")
+    return (
+        "--otlp-grpc-port",
+        "0",
+        "--otlp-http-port",
+        "0",
+        "--http-port",
+        "0",
+        "--kafka-port",
+        "0",
+    )
 
 
 def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def status_in_this_process(
     log: Log, ports: OtlpPorts, uptime: Uptime
 ) -> Callable[[], WriterStatus]:
     """The writer's status, without the metrics: those of this process are the reader's."""
-    return lambda: msgspec.structs.replace(writer_status(log, ports, uptime), families=[])
+    return lambda: msgspec.structs.replace(writer_status(log, ports, None, uptime), families=[])
 
 
 @contextmanager

@@ -35,7 +35,11 @@ START_S = 120
 ANSWER_S = 60
 LOOKS_MAX = 2000
 NO_LAKE = {"lake": {"enabled": False}}
-PORTS = {"ingest": {"grpc_port": 0, "http_port": 0}, "serve": {"http_port": 0}}
+PORTS = {
+    "ingest": {"grpc_port": 0, "http_port": 0},
+    "serve": {"http_port": 0},
+    "kafka": {"port": 0},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

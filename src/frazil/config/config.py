@@ -11,11 +11,13 @@ from frazil.model import doc
 from frazil.settings import (
     HotConfig,
     IngestConfig,
+    KafkaPortConfig,
     LakeConfig,
     LogConfig,
     QueryConfig,
     RedactRule,
     ServeConfig,
+    is_loopback,
     retention_rules,
 )
 
@@ -43,6 +45,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = ()
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     ingest: IngestConfig = msgspec.field(default_factory=IngestConfig)
+    kafka: KafkaPortConfig = msgspec.field(default_factory=KafkaPortConfig)
     hot: HotConfig = msgspec.field(default_factory=HotConfig)
     lake: LakeConfig = msgspec.field(default_factory=LakeConfig)
     query: QueryConfig = msgspec.field(default_factory=QueryConfig)
@@ -66,11 +69,45 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 "ingest.body_bytes_max",
                 "log.batch_bytes_max",
             )
-        for name in ("grpc_port", "http_port"):
-            port = getattr(self.ingest, name)
-            if self.serve.enabled and self.serve.http_port == port != 0:
-                raise InvalidSetting(
-                    f"serve.http_port and ingest.{name} are both {port}",
-                    "serve.http_port",
-                    f"ingest.{name}",
-                )
+        self._check_ports()
+        if self.kafka.enabled and self.kafka.host is not None:
+            _check_kafka_reach(self.kafka.host, self.ingest)
+
+    @property
+    def kafka_host(self) -> str:
+        """The address that the Kafka port listens on."""
+        return self.ingest.host if self.kafka.host is None else self.kafka.host
+
+    def _check_ports(self) -> None:
+        ports = {
+            "ingest.grpc_port": self.ingest.grpc_port,
+            "ingest.http_port": self.ingest.http_port,
+        }
+        if self.serve.enabled:
+            ports["serve.http_port"] = self.serve.http_port
+        if self.kafka.enabled:
+            ports["kafka.port"] = self.kafka.port
+        names: dict[int, str] = {}
+        for name, port in ports.items():
+            if port in names and port != 0:
+                raise InvalidSetting(f"{name} and {names[port]} are both {port}", name, names[port])
+            names[port] = name
+
+
+def _check_kafka_reach(host: str, ingest: IngestConfig) -> None:
+    """Reject a Kafka port that would admit anyone from the network."""
+    if ingest.insecure or is_loopback(host):
+        return
+    if ingest.tls_certificate_file is None:
+        raise InvalidSetting(
+            f"kafka.host is {host}, which other machines can reach, and TLS is off; set "
+            "ingest.tls_certificate_file and ingest.tls_key_file, listen on 127.0.0.1, or pass "
+            "--insecure",
+            "kafka.host",
+        )
+    if ingest.token_file is None and ingest.tls_client_ca_file is None:
+        raise InvalidSetting(
+            f"kafka.host is {host}, which other machines can reach, and clients are not "
+            "authenticated; set ingest.token_file or ingest.tls_client_ca_file, or pass --insecure",
+            "kafka.host",
+        )

@@ -1,8 +1,32 @@
 """kafka: the Kafka port.
 
-wire/   messages of the protocol, as classes and as bytes
+    bytes ─> framing ─> connection ─> router ─> topics, produce, fetch, groups, transactions ─> log
+                             │                                     │
+    bytes <──────────────────┴──── responses in order <────────────┘
 
-The port itself is not built yet, so nothing is exported.
+    port.py         KafkaPort: the port, with everything behind it
+    connection.py   KafkaConnection: one client's connection, its limits
+    framing.py      FrameReader: requests out of a stream of bytes
+    allowance.py    ByteAllowance: bytes that all connections together may hold
+    router.py       ApiRouter: which handler answers which API, in which versions
+    context.py      RequestContext, ConnectionState: who sent a request
+    error_codes.py  ErrorCode: Kafka's codes, and the one of each of our errors
+    loop_inbox.py   LoopInbox: calls from other threads, run on the event loop
+    broker.py       Broker: node and cluster ids, advertised address
+    producer_ids.py ProducerIds: ids of producers that never repeat
+    alarm.py        Alarm: runs timers on the event loop
+    login.py        Login: SASL PLAIN with the tokens of the node
+    topics/         topics and the cluster
+    produce/        batches from clients into the log
+    fetch/          records out of the log
+    groups/         consumer groups and their offsets
+    transactions/   the transaction coordinator
+    wire/           messages of the protocol, as classes and as bytes
+
+Everything is owned by the event loop. Files are read, and large batches checked, in the threads
+"frazil-kafka-read" and "frazil-kafka". The log's writer thread completes futures.
 """
 
-__all__ = []
+from frazil.kafka.port import KafkaPort, KafkaUse
+
+__all__ = ["KafkaPort", "KafkaUse"]

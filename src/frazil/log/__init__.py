@@ -73,17 +73,17 @@ from frazil.log.format.batch import (
 from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
 from frazil.log.log import LOCK_NAME, Log, LogMaintenance
-from frazil.log.partition import Partition
+from frazil.log.partition import LEADER_EPOCH, Partition
 from frazil.log.readable import ReadablePartition, ReadableTopic
 from frazil.log.readable_log import ProgressKeeper, ReadableLog
-from frazil.log.reader import AtTime, Isolation, Reader, Start
+from frazil.log.reader import AtTime, Isolation, Reader, Start, record_at_time
 from frazil.log.repair.repair import RepairReport, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.subscribers import Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic, check_name, topic_names
 from frazil.log.topics import DEAD_LETTERS
 from frazil.log.transactions.aborted import AbortedTransaction
-from frazil.log.transactions.markers import Marker, append_of_marker
+from frazil.log.transactions.markers import Marker, append_of_marker, marker_of
 from frazil.log.view import PartitionView
 from frazil.log.writer import EXIT_CODE, exit_process
 
@@ -91,6 +91,7 @@ __all__ = [
     "DEAD_LETTERS",
     "DIGEST_BYTES",
     "EXIT_CODE",
+    "LEADER_EPOCH",
     "LOCK_NAME",
     "AbortedTransaction",
     "Append",
@@ -133,11 +134,13 @@ __all__ = [
     "encode_batch",
     "end_within",
     "exit_process",
+    "marker_of",
     "parse_header",
     "partition_count",
     "plan_ranges",
     "read_range",
     "read_records",
+    "record_at_time",
     "repair_partition",
     "serve_observer",
     "topic_names",

@@ -293,6 +293,9 @@ class Log:
     def topics(self) -> list[Topic]:
         return self._topics.all()
 
+    def has_topic(self, name: str) -> bool:
+        return name in self._topics
+
     def topic(self, name: str) -> Topic:
         return self._topics.named(name)
 

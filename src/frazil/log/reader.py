@@ -1,6 +1,7 @@
 """Reader: reads a partition in order. Only durable batches, each checked, no gap unnoticed.
 
-A committed reader stops at the last stable offset and skips aborted batches.
+A committed reader stops at the last stable offset and skips aborted batches. A stable one stops
+there, too, but returns them: Kafka clients get a list of what to skip.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Literal
 
 from frazil.disk import File
 from frazil.errors import Corrupt, OutOfRange
+from frazil.log.format.record import Record
 from frazil.log.index import IndexEntry
 from frazil.log.readable import ReadablePartition
 from frazil.log.segment import HEADER_BYTES, REPAIR_HINT, StoredBatch, walk_batches
@@ -27,7 +29,7 @@ class AtTime:
     timestamp_ms: int
 
 
-Isolation = Literal["committed", "uncommitted"]
+Isolation = Literal["committed", "stable", "uncommitted"]
 
 Start = Literal["earliest", "latest"] | int | AtTime
 """Where a reader starts. There is no default: the right one depends on the caller."""
@@ -98,8 +100,8 @@ class Reader:
                 return batches
 
     def _limit(self, view: PartitionView) -> int:
-        is_committed = self._isolation == "committed"
-        return view.last_stable_offset if is_committed else view.durable_watermark
+        is_all = self._isolation == "uncommitted"
+        return view.durable_watermark if is_all else view.last_stable_offset
 
     def _is_replaced(self, segment: SegmentView | None) -> bool:
         """Return whether a segment that cannot be read was rewritten by compaction meanwhile.
@@ -175,7 +177,16 @@ class Reader:
 
 
 def offset_at_time(partition: ReadablePartition, timestamp_ms: int) -> int:
-    """Return the offset of the first committed record with this timestamp or a later one."""
+    """Return the offset of the first committed record with this timestamp or a later one; the last
+    stable offset if there is none."""
+    view = partition.view
+    found = record_at_time(partition, timestamp_ms)
+    return view.last_stable_offset if found is None else found.offset
+
+
+def record_at_time(partition: ReadablePartition, timestamp_ms: int) -> Record | None:
+    """Return the first committed record with this timestamp or a later one; None if there is
+    none."""
     while True:
         try:
             return _look_up(partition, partition.view, timestamp_ms)
@@ -183,7 +194,7 @@ def offset_at_time(partition: ReadablePartition, timestamp_ms: int) -> int:
             continue  # removed by retention meanwhile: look again
 
 
-def _look_up(partition: ReadablePartition, view: PartitionView, timestamp_ms: int) -> int:
+def _look_up(partition: ReadablePartition, view: PartitionView, timestamp_ms: int) -> Record | None:
     for segment in view.segments:
         if segment.info.max_timestamp_ms < timestamp_ms:
             continue
@@ -192,12 +203,14 @@ def _look_up(partition: ReadablePartition, view: PartitionView, timestamp_ms: in
         try:
             while reader.offset < segment.info.end_offset:
                 for batch in reader.read():
-                    offset = _first_at(batch, timestamp_ms, view.start_offset)
-                    if offset is not None:
-                        return offset
+                    record = _first_at(batch, timestamp_ms, view.start_offset)
+                    if record is not None:
+                        return record
+                if reader.offset >= partition.view.last_stable_offset:
+                    break
         finally:
             reader.close()
-    return view.last_stable_offset
+    return None
 
 
 def is_aborted(batch: StoredBatch, aborted: AbortedTransactions) -> bool:
@@ -210,13 +223,13 @@ def is_aborted(batch: StoredBatch, aborted: AbortedTransactions) -> bool:
     )
 
 
-def _first_at(batch: StoredBatch, timestamp_ms: int, start_offset: int) -> int | None:
-    """Return the first offset in the batch with that time. The record with the header's max
+def _first_at(batch: StoredBatch, timestamp_ms: int, start_offset: int) -> Record | None:
+    """Return the first record in the batch with that time. The record with the header's max
     timestamp may have been compacted away, and the first records deleted."""
     if batch.header.max_timestamp_ms >= timestamp_ms:
         for record in batch.records():
             if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-                return record.offset
+                return record
     return None
 
 

@@ -125,8 +125,17 @@ class Writer:
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._published = threading.Condition()
-        self.on_commit: Callable[[], None] | None = None
-        """Called after every group commit. Must neither wait nor fail."""
+        self._listeners: tuple[Callable[[], None], ...] = ()
+
+    def listen(self, on_commit: Callable[[], None]) -> None:
+        """Call a function after every group commit. It must neither wait nor fail."""
+        with self._changed:
+            self._listeners = (*self._listeners, on_commit)
+
+    def unlisten(self, on_commit: Callable[[], None]) -> None:
+        """Stop calling a function."""
+        with self._changed:
+            self._listeners = tuple(each for each in self._listeners if each != on_commit)
 
     def submit(
         self, partition: Partition, append: Append, *, frees_space: bool = False
@@ -231,8 +240,8 @@ class Writer:
             SYNC_MS.record(took_ms)
             with self._published:
                 self._published.notify_all()
-            if self.on_commit is not None:
-                self.on_commit()
+            for on_commit in self._listeners:
+                on_commit()
         for group in groups.values():
             for pending in group:
                 if not pending.is_done:

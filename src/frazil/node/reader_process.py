@@ -136,7 +136,7 @@ class ReaderProcess:
     def begin(self, log: Log, otlp: OtlpAddresses, status: Callable[[], WriterStatus]) -> None:
         """Let the reader open its components: the log is open now."""
         self._log, self._otlp, self._status = log, otlp, status
-        log.writer.on_commit = self._commits.notify
+        log.writer.listen(self._commits.notify)
         self._thread = threading.Thread(target=self._run, name="frazil-reader", daemon=True)
         self._thread.start()
 

@@ -1,7 +1,7 @@
-"""The writer process of a node: log and OTLP ports, and the reader process beside it.
+"""The writer process of a node: log, OTLP and Kafka ports, and the reader process beside it.
 
-    API port ─> reader started ─> log ─> OTLP ─> reader opens lake, hot tier, API ─> ready
-    stop signal ─> OTLP drained ─> reader ─> log
+    API port ─> reader started ─> log ─> OTLP, Kafka ─> reader opens lake, hot tier, API ─> ready
+    stop signal ─> OTLP and Kafka drained ─> reader ─> log
 
 If the log's writer or its maintenance dies, the node ends, because durability depends on them. If
 the reader dies, ingest continues: the reader is restarted, and `/readyz` has the cause.
@@ -31,6 +31,7 @@ from frazil.ingest import (
     load_hash_key,
     read_key_file,
 )
+from frazil.kafka import KafkaPort
 from frazil.log import Log
 from frazil.model import NS_PER_MS, Clock, Rand
 from frazil.node.api_listener import ApiListener, api_address
@@ -53,7 +54,7 @@ CLOSE_LOG_S = 1.0
 TRACES_S = 0.5
 """Share of a stop: sending the node's own spans."""
 DRAIN_S = 5.0
-"""Share of a stop: running OTLP requests."""
+"""Share of a stop: running OTLP and Kafka requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,8 @@ class NodeAddresses:
     http_port: int
     api_port: int | None
     """None if `serve.enabled` is false."""
+    kafka_port: int | None
+    """None if `kafka.enabled` is false."""
 
 
 def log_room(name: str, facts: Facts) -> None:
@@ -118,6 +121,7 @@ class NodeStartup:
 
     log: Log
     otlp: OtlpPorts
+    kafka: KafkaPort | None = None
 
     def __init__(
         self,
@@ -149,9 +153,11 @@ class NodeStartup:
             self._opened.callback(self.reader.abandon)
         self.log = await self._open_log()
         self.otlp = await self._open_otlp(auth, rules)
+        if config.kafka.enabled:
+            self.kafka = await self._open_kafka(auth)
         if self.reader is not None:
             self._opened.push_async_callback(self._stop_reader, self.reader)
-            self._opened.push_async_callback(self._close_otlp)
+            self._opened.push_async_callback(self._close_ports)
             self.reader.begin(self.log, addresses_of(self.otlp), self._status)
             if listener is not None:
                 api = ApiListener(
@@ -164,9 +170,12 @@ class NodeStartup:
                 self._opened.push_async_callback(api.close)
             await self._await_reader(self.reader)
         else:
-            self._opened.push_async_callback(self._close_otlp)
+            self._opened.push_async_callback(self._close_ports)
         return NodeAddresses(
-            grpc_port=self.otlp.grpc_port, http_port=self.otlp.http_port, api_port=api_port
+            grpc_port=self.otlp.grpc_port,
+            http_port=self.otlp.http_port,
+            api_port=api_port,
+            kafka_port=None if self.kafka is None else self.kafka.port,
         )
 
     async def _listen(self) -> socket.socket | None:
@@ -212,6 +221,20 @@ class NodeStartup:
         self._report("ingest", ports, begin_ns)
         return otlp
 
+    async def _open_kafka(self, auth: Auth) -> KafkaPort:
+        begin_ns = self._clock.monotonic_ns()
+        kafka = await KafkaPort.open(
+            self.log,
+            RealDisk(self._config.data),
+            self._config.kafka,
+            self._config.kafka_host,
+            auth,
+            clock=self._clock,
+            rand=self._rand,
+        )
+        self._report("kafka", {"port": kafka.port}, begin_ns)
+        return kafka
+
     async def _await_reader(self, reader: ReaderProcess) -> None:
         """Wait until the reader is ready. Raises why it cannot start."""
         await asyncio.to_thread(reader.first_done.wait)
@@ -223,15 +246,19 @@ class NodeStartup:
         self._on_room(name, {**facts, "took_ms": took_ms})
 
     def _status(self) -> Any:
-        return writer_status(self.log, self.otlp, self.uptime)
+        return writer_status(self.log, self.otlp, self.kafka, self.uptime)
 
     def checks(self) -> list[Check]:
         """The state of every component of the node."""
         own = writer_checks(self.log, self.otlp, self.uptime)
         return own if self.reader is None else [*own, *self.reader.checks()]
 
-    async def _close_otlp(self) -> None:
-        await self.otlp.close(self._stop.left_s(DRAIN_S))
+    async def _close_ports(self) -> None:
+        grace_s = self._stop.left_s(DRAIN_S)
+        closing = [self.otlp.close(grace_s)]
+        if self.kafka is not None:
+            closing.append(self.kafka.close(grace_s))
+        await asyncio.gather(*closing)
         drained = self.otlp.admission()
         self._stop.note(requests_answered=drained.answered_count, requests_cut=drained.cut_count)
 

@@ -16,12 +16,14 @@ from frazil.ingest import (
     totals_of,
     truncated_by_limit,
 )
+from frazil.kafka import KafkaPort
 from frazil.log import Log
 from frazil.model import Clock, Signal
 from frazil.status import (
     Check,
     Health,
     IngestStatus,
+    KafkaStatus,
     LogUse,
     OtlpAddresses,
     Rate,
@@ -63,7 +65,9 @@ def addresses_of(otlp: OtlpPorts) -> OtlpAddresses:
     )
 
 
-def writer_status(log: Log, otlp: OtlpPorts, uptime: Uptime) -> WriterStatus:
+def writer_status(
+    log: Log, otlp: OtlpPorts, kafka: KafkaPort | None, uptime: Uptime
+) -> WriterStatus:
     """Collect the status. Takes about a millisecond, in any thread."""
     return WriterStatus(
         pid=os.getpid(),
@@ -71,6 +75,7 @@ def writer_status(log: Log, otlp: OtlpPorts, uptime: Uptime) -> WriterStatus:
         started_ms=uptime.started_ms,
         uptime_s=uptime.uptime_s,
         ingest=_ingest_status(otlp, uptime.rates),
+        kafka=None if kafka is None else KafkaStatus(**asdict(kafka.use())),
         log=_log_use(log, uptime.rates),
         subscribers=[
             SubscriberStatus(

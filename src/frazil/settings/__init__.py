@@ -7,6 +7,9 @@
     hot.py        HotConfig
     lake.py       LakeConfig
     kafka.py      KafkaConfig: the Kafka source of the lake
+    kafka_port.py KafkaPortConfig
+    groups.py     GroupsConfig: consumer groups of the Kafka port
+    transactions.py  TransactionsConfig: transactions of the Kafka port
     query.py      QueryConfig
     serve.py      ServeConfig
     retention.py  RetentionRule: how long rows are kept
@@ -15,9 +18,11 @@
 rooms it runs, but checks the settings of all.
 """
 
+from frazil.settings.groups import GroupsConfig
 from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
 from frazil.settings.kafka import KafkaConfig
+from frazil.settings.kafka_port import KafkaPortConfig, split_address
 from frazil.settings.lake import LakeConfig
 from frazil.settings.limits import LimitsConfig
 from frazil.settings.log import LogConfig, TopicConfig
@@ -25,11 +30,14 @@ from frazil.settings.query import QueryConfig
 from frazil.settings.redact import RedactRule
 from frazil.settings.retention import RetentionRule, retention_rules
 from frazil.settings.serve import ServeConfig
+from frazil.settings.transactions import TransactionsConfig
 
 __all__ = [
+    "GroupsConfig",
     "HotConfig",
     "IngestConfig",
     "KafkaConfig",
+    "KafkaPortConfig",
     "LakeConfig",
     "LimitsConfig",
     "LogConfig",
@@ -38,6 +46,8 @@ __all__ = [
     "RetentionRule",
     "ServeConfig",
     "TopicConfig",
+    "TransactionsConfig",
     "is_loopback",
     "retention_rules",
+    "split_address",
 ]

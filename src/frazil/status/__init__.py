@@ -15,6 +15,7 @@ from frazil.status.process import ProcessInfo, process_info
 from frazil.status.uptime import WINDOW_S, Rates, State, Timing, Uptime
 from frazil.status.writer import (
     IngestStatus,
+    KafkaStatus,
     LogUse,
     OtlpAddresses,
     Rate,
@@ -30,6 +31,7 @@ __all__ = [
     "Family",
     "Health",
     "IngestStatus",
+    "KafkaStatus",
     "LogUse",
     "OtlpAddresses",
     "Point",

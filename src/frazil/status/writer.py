@@ -82,6 +82,14 @@ class IngestStatus(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
+class KafkaStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The Kafka port."""
+
+    port: int
+    connections: int
+    in_flight_bytes: Annotated[int, doc("Requests not answered yet.")]
+
+
 class LogUse(msgspec.Struct, frozen=True, kw_only=True):
     """Size and queue of the log."""
 
@@ -111,6 +119,7 @@ class WriterStatus(msgspec.Struct, frozen=True, kw_only=True):
     started_ms: int
     uptime_s: float
     ingest: IngestStatus
+    kafka: KafkaStatus | None
     log: LogUse
     subscribers: list[SubscriberStatus]
     rates: list[Rate]

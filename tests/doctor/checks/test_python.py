@@ -187,7 +187,12 @@ def test_an_interrupted_set_up_is_fixed_by_warm(tmp_path: Path) -> None:
     the jar in its own cache, so no network is needed."""
     if not (default_folder() / "cache").is_dir():
         pytest.skip("the cache of resolution is not there; only a network could help")
-    ports = ("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0")
+    ports = (
+        "ingest.grpc_port = 0",
+        "ingest.http_port = 0",
+        "serve.http_port = 0",
+        "kafka.port = 0",
+    )
     patient = Patient(tmp_path, *ports, "lake.driver_memory_bytes = 536870912")
     shutil.copytree(default_folder(), tmp_path / ".cache/frazil/spark")
     jar = tmp_path / ".cache/frazil/spark/jars" / TORN

@@ -157,7 +157,7 @@ def both(folder: Path) -> Iterator[tuple[Log, ObservedLog]]:
     ours, theirs = socket.socketpair()
     with Log.open(disk, clock=clock, rand=SystemRand()) as log:
         signal = CommitSignal()
-        log.writer.on_commit = signal.notify
+        log.writer.listen(signal.notify)
         serving = threading.Thread(target=serve_observer, args=(log, ours))
         serving.start()
         waiter = CommitWaiter(os.dup(signal.descriptor), clock)
@@ -168,7 +168,7 @@ def both(folder: Path) -> Iterator[tuple[Log, ObservedLog]]:
             observed.close()
             serving.join(WAIT_S)
             assert not serving.is_alive()
-            log.writer.on_commit = None
+            log.writer.unlisten(signal.notify)
             os.close(signal.descriptor)
 
 

@@ -15,7 +15,7 @@ from frazil.cli.options import add_config, add_data, add_json, folder_overrides
 from frazil.cli.views.banner import Banner
 from frazil.program_log import log_to_stderr
 
-HELP = "Run a node: OTLP in, SQL and Iceberg tables out"
+HELP = "Run a node: OTLP and Kafka in, SQL and Iceberg tables out"
 
 INGEST_FLAGS = {
     "host": "host",
@@ -51,6 +51,7 @@ def add_node_flags(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="port of the API (default: 4320; 0: any)",
     )
+    add("--kafka-port", type=int, metavar="N", help="port of Kafka (default: 9092; 0: any)")
     add("--tls-certificate", metavar="FILE", help="certificate chain (PEM); needs --tls-key")
     add("--tls-key", metavar="FILE", help="private key (PEM), without a password")
     add("--tls-client-ca", metavar="FILE", help="require client certificates of these CAs")
@@ -114,6 +115,7 @@ def run(options: argparse.Namespace) -> int:
             "otlp_grpc_port": ready.grpc_port,
             "otlp_http_port": ready.http_port,
             "http_port": ready.api_port,
+            "kafka_port": ready.kafka_port,
             "data": str(Path(config.data).absolute()),
         }
         print(json.dumps(addresses), flush=True)
@@ -130,4 +132,6 @@ def overrides_of(options: argparse.Namespace) -> dict[str, Any]:
     overrides: dict[str, Any] = {"ingest": ingest} if ingest else {}
     if options.http_port is not None:
         overrides["serve"] = {"http_port": options.http_port}
+    if options.kafka_port is not None:
+        overrides["kafka"] = {"port": options.kafka_port}
     return {**overrides, **folder_overrides(options)}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NS_PER_S = 1_000_000_000
 INTERVAL_S = 0.5
-AFTER = {"log": "OTLP", "ingest": "lake", "lake": "hot tier", "hot": "API"}
+AFTER = {"log": "OTLP", "ingest": "Kafka", "kafka": "lake", "lake": "hot tier", "hot": "API"}
 """Room -> the one that is opened next."""
 NAME_WIDTH = 6
 OTLP_PORT, API_PORT = 4318, 4320
@@ -58,10 +58,13 @@ class Banner:
             "lake": self._lake,
             "hot": self._hot,
             "ingest": self._ingest,
+            "kafka": self._kafka,
             "serve": self._serve,
             "spark": _spark,
         }
-        title = {"ingest": "OTLP", "serve": "API", "spark": "Spark"}.get(name, name)
+        title = {"ingest": "OTLP", "kafka": "Kafka", "serve": "API", "spark": "Spark"}.get(
+            name, name
+        )
         text = texts[name](facts)
         is_off = name == "lake" and facts.get("is_there") is False
         mark = self._paint("-", YELLOW) if is_off else self._paint("✓", GREEN)
@@ -121,6 +124,10 @@ class Banner:
 
     def _ingest(self, facts: Mapping[str, Any]) -> str:
         return f"gRPC {self._url(facts['grpc_port'])}   HTTP {self._url(facts['http_port'])}"
+
+    def _kafka(self, facts: Mapping[str, Any]) -> str:
+        host = LOOPBACK.get(self._config.kafka_host, self._config.kafka_host)
+        return f"{f'[{host}]' if ':' in host else host}:{facts['port']}   any Kafka client"
 
     def _serve(self, facts: Mapping[str, Any]) -> str:
         return f"{self._url(facts['http_port'])}   SQL, traces, logs, metrics; /openapi.json"

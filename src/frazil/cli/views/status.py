@@ -47,7 +47,10 @@ def _title(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]
         for each in status["processes"]
     )
     yield paint(shortened(f"processes {processes}", columns), DIM)
-    ports = f"OTLP/gRPC {ingest['grpc_port']}  OTLP/HTTP {ingest['http_port']}  API {safe(url)}"
+    kafka = "" if status["kafka"] is None else f"  Kafka {status['kafka']['port']}"
+    ports = (
+        f"OTLP/gRPC {ingest['grpc_port']}  OTLP/HTTP {ingest['http_port']}{kafka}  API {safe(url)}"
+    )
     yield paint(shortened(ports, columns), DIM)
     yield paint(shortened(f"data {safe(status['data'])}", columns), DIM)
 

@@ -20,6 +20,7 @@ PORT_MAX = 65535
 class Port:
     """A port of the settings."""
 
+    host: str
     service: str
     number: int
     setting: str
@@ -27,18 +28,20 @@ class Port:
 
 
 def ports_of(context: CheckContext) -> list[Port]:
-    ingest, serve = context.config.ingest, context.config.serve
-    grpc, http = ingest.grpc_port, ingest.http_port
-    ports = [
-        Port(service="OTLP/gRPC", number=grpc, setting="ingest.grpc_port", flag="--otlp-grpc-port"),
-        Port(service="OTLP/HTTP", number=http, setting="ingest.http_port", flag="--otlp-http-port"),
+    config = context.config
+    ingest, serve, kafka = config.ingest, config.serve, config.kafka
+    rows = [
+        (ingest.host, "OTLP/gRPC", ingest.grpc_port, "ingest.grpc_port", "--otlp-grpc-port"),
+        (ingest.host, "OTLP/HTTP", ingest.http_port, "ingest.http_port", "--otlp-http-port"),
     ]
     if serve.enabled:
-        number = serve.http_port
-        ports.append(
-            Port(service="API", number=number, setting="serve.http_port", flag="--http-port")
-        )
-    return ports
+        rows.append((ingest.host, "API", serve.http_port, "serve.http_port", "--http-port"))
+    if kafka.enabled:
+        rows.append((config.kafka_host, "Kafka", kafka.port, "kafka.port", "--kafka-port"))
+    return [
+        Port(host=host, service=service, number=number, setting=setting, flag=flag)
+        for host, service, number, setting, flag in rows
+    ]
 
 
 def check_ports(context: CheckContext) -> Iterator[Finding]:
@@ -52,7 +55,7 @@ def check_ports(context: CheckContext) -> Iterator[Finding]:
     holder = holder_of(context)
     node_pid = None if holder is None else holder.pid
     for port in ports_of(context):
-        yield _check_port(port, host, node_pid)
+        yield _check_port(port, port.host, node_pid)
 
 
 def _check_port(port: Port, host: str, node_pid: int | None) -> Finding:

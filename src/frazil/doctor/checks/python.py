@@ -14,6 +14,7 @@ from typing import Any
 from frazil import ingest
 from frazil.doctor.context import CheckContext
 from frazil.doctor.finding import Finding, do, failure, note, ok, run, warning
+from frazil.log import produce
 from frazil.model import arrow
 
 PYTHON_MIN = (3, 11)
@@ -112,7 +113,7 @@ def _release(version: str) -> str:
 
 def check_compiled(_: CheckContext) -> Iterator[Finding]:
     """Check the cache of compiled code. Without it, the first start of a node compiles."""
-    functions = list(_cached_functions(ingest, arrow))
+    functions = list(_cached_functions(ingest, arrow, produce))
     missing = [name for name, file, source in functions if not _is_fresh(file, source)]
     if missing:
         text = f"{len(missing)} of {len(functions)} functions are not compiled: slow first start"

@@ -73,10 +73,11 @@ def _skip_header_tags(view: memoryview, at: int) -> int:
 
 def decode_request(header: RequestHeader, frame: Bytes) -> KafkaMessage:
     """Read the message of a request whose header was read. Raises Malformed for an API or version
-    that the codecs do not have; `APIS` has those they do."""
+    that the codecs do not have; `APIS` has those they do. Bytes after the message are ignored, as
+    Kafka does: librdkafka 2.16 asks for all topics with three bytes too many."""
     view = memoryview(frame)
     read = _request_decoder(header.api_key, header.api_version)
-    message: KafkaMessage = read(view, header.size, len(view), True)
+    message: KafkaMessage = read(view, header.size, len(view), False)
     return message
 
 

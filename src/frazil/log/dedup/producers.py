@@ -145,6 +145,20 @@ class Producers:
             self._undone[producer_id] = undone
             _drop_oldest(self._undone)
 
+    def items(self) -> Iterable[tuple[int, Producer]]:
+        """Yield known producers by their ids."""
+        return self._known.items()
+
+    def epoch_of(self, producer_id: int) -> int:
+        """Return the epoch of a producer; 0 if it is not known."""
+        known = self._known.get(producer_id)
+        return 0 if known is None else known.epoch
+
+    @property
+    def id_max(self) -> int:
+        """The largest known id; -1 if none is known."""
+        return max(self._known, default=-1)
+
     def expire(self, unseen_since_ms: int, *, kept: Container[int] = ()) -> int:
         """Forget producers not seen since then, except those `kept`: a transaction of theirs is
         open. Returns how many."""

@@ -4,6 +4,6 @@ validate.py  validate_produced, append_of_batch: every rule for a client's batch
 walk.py      the compiled loop over the records of a batch
 """
 
-from frazil.log.produce.validate import append_of_batch, validate_produced, warm
+from frazil.log.produce.validate import CrcMismatch, append_of_batch, validate_produced, warm
 
-__all__ = ["append_of_batch", "validate_produced", "warm"]
+__all__ = ["CrcMismatch", "append_of_batch", "validate_produced", "warm"]

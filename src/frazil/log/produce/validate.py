@@ -33,6 +33,10 @@ from frazil.log.format.record import Record
 from frazil.log.produce.walk import FAULTS, NONE, REST, TIMESTAMP_WIDE, WELL, Bytes, walk
 
 
+class CrcMismatch(Malformed):
+    """The bytes changed on their way: the client may send them again."""
+
+
 class Produced(NamedTuple):
     """A valid batch, as the log may store it."""
 
@@ -62,7 +66,7 @@ def validate_produced(data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) 
     # The library takes bytes and arrays, but no memoryview.
     computed = crc32c(_array(view[FRONT.size :]))
     if computed != header.crc:
-        raise Malformed(f"batch CRC32C is {computed:08x}, its header says {header.crc:08x}")
+        raise CrcMismatch(f"batch CRC32C is {computed:08x}, its header says {header.crc:08x}")
     _check_header(header)
     latest_ms, keyless = _check_records(header, view, bytes_max)
     if latest_ms != header.max_timestamp_ms:

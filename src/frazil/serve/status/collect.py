@@ -51,6 +51,7 @@ def status_with(context: NodeContext, writer: WriterStatus) -> model.Status:
             _process_status("reader", process_info()),
         ],
         ingest=writer.ingest,
+        kafka=writer.kafka,
         rates_window_s=WINDOW_S,
         rates=writer.rates,
         log=log,

@@ -11,7 +11,7 @@ import msgspec
 
 from frazil.model import doc
 from frazil.removal import RuleStatus
-from frazil.status import IngestStatus, Rate, State, SubscriberStatus, Timing
+from frazil.status import IngestStatus, KafkaStatus, Rate, State, SubscriberStatus, Timing
 
 
 class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +154,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     data: str
     processes: list[ProcessStatus]
     ingest: IngestStatus
+    kafka: Annotated[KafkaStatus | None, doc("Null if `kafka.enabled` is false.")]
     rates_window_s: int
     rates: list[Rate]
     log: LogStatus

@@ -1,0 +1,385 @@
+"""KafkaConnection: one client's connection.
+
+    bytes ─> FrameReader ─> requests ─> handler ─> replies ─> bytes
+                 admits        one after            in the order
+                 or waits      the other            of the requests
+
+A handler that returns a future lets the next request begin: batches of a producer are submitted in
+the order of their arrival, several share one fdatasync, and their responses wait for it in order.
+
+Everything is bounded. While too many requests wait, too many bytes are in flight, or the client
+does not read its responses, nothing is read from the socket. What cannot be a request ends the
+connection, with a counted reason; so does every error of a handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from dataclasses import dataclass, field
+from typing import cast
+
+from frazil.errors import FrazilError, Malformed, TooLarge, Unauthenticated, reason_of
+from frazil.kafka.allowance import ByteAllowance
+from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
+from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.framing import FrameReader, check_size
+from frazil.kafka.router import ApiRouter, Reply
+from frazil.kafka.wire.apis import API_VERSIONS
+from frazil.kafka.wire.headers import (
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    encode_response,
+)
+from frazil.kafka.wire.schema import Bytes, KafkaMessage
+from frazil.metrics import Counter, Gauge
+from frazil.settings import KafkaPortConfig
+
+logger = logging.getLogger(__name__)
+
+REQUESTS_MAX = 64
+"""Requests of one connection that wait for their response. Clients have up to five."""
+LOGIN_BYTES_MAX = 512 * 1024
+"""Largest request before a client has authenticated."""
+ANONYMOUS = "User:ANONYMOUS"
+
+OPEN = Gauge("frazil.kafka.connections", "Open connections of the Kafka port.")
+CLOSED = Counter(
+    "frazil.kafka.closed.connections", "Connections that the Kafka port closed, by reason."
+)
+REQUESTS = Counter("frazil.kafka.requests", "Requests on the Kafka port, by API.")
+
+
+@dataclass(slots=True, kw_only=True)
+class KafkaConnections:
+    """What the connections of the port share. Owned by the event loop."""
+
+    router: ApiRouter
+    config: KafkaPortConfig
+    requests: ByteAllowance
+    responses: ByteAllowance
+    needs_login: bool
+    active: set[KafkaConnection] = field(default_factory=set)
+    is_stopping: bool = False
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A request on its way to its response."""
+
+    header: RequestHeader
+    size: int
+    reply: Reply
+
+    @property
+    def is_ready(self) -> bool:
+        return not isinstance(self.reply, asyncio.Future) or self.reply.done()
+
+    def response(self) -> KafkaMessage | None:
+        """Return the response; raises the error of its future."""
+        if not isinstance(self.reply, asyncio.Future):
+            return self.reply
+        response: KafkaMessage | None = self.reply.result()
+        return response
+
+
+class KafkaConnection(asyncio.BufferedProtocol):
+    """Owned by the event loop."""
+
+    state: ConnectionState
+    _transport: asyncio.Transport
+
+    def __init__(self, shared: KafkaConnections) -> None:
+        self._shared = shared
+        self._loop = asyncio.get_running_loop()
+        self._frames = FrameReader(self._admit)
+        self._requests: deque[Bytes] = deque()
+        self._slots: deque[_Slot] = deque()
+        self._serving: asyncio.Task[None] | None = None
+        self._is_reading = True
+        self._is_writable = True
+        self._unread_bytes = 0
+        """Of responses, not taken by the client while it was slow."""
+        self._taken_bytes = 0
+        """Of requests that are not answered."""
+        self._is_waiting = False
+        """Whether the next frame waits for the allowance."""
+        self._is_closed = False
+        self._has_ended = False
+        """Whether the client sends no more."""
+        self._active_s = self._loop.time()
+        self._begun_s: float | None = None
+        """When the frame that is being received has begun."""
+        self._stuck_s: float | None = None
+        """Since when the client has not read its responses."""
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+
+    # Called by the transport.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        shared = self._shared
+        self.state = ConnectionState(
+            client=_address(transport.get_extra_info("peername")),
+            local=_address(transport.get_extra_info("sockname")),
+            principal=_principal(transport.get_extra_info("peercert")),
+            is_authenticated=not shared.needs_login,
+            kept={},
+        )
+        shared.active.add(self)
+        OPEN.set(len(shared.active))
+        if len(shared.active) > shared.config.connections_max:
+            self.close("connections_max")
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._active_s = self._loop.time()
+        self._frames.received(nbytes)
+        self._read()
+
+    def eof_received(self) -> bool:
+        """Answer what has arrived: a client may end its half of the connection first."""
+        if not self._requests and not self._slots and self._serving is None:
+            return False
+        self._has_ended = True
+        return True
+
+    def pause_writing(self) -> None:
+        self._is_writable = False
+        self._stuck_s = self._loop.time()
+        self._balance()
+
+    def resume_writing(self) -> None:
+        self._is_writable = True
+        self._stuck_s = None
+        self._give_unread()
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        shared = self._shared
+        self._is_closed = True
+        shared.active.discard(self)
+        OPEN.set(len(shared.active))
+        if self._is_waiting:
+            shared.requests.forget(self._retry)
+        self._give_unread()
+        if self._serving is not None:
+            self._serving.cancel()
+        self._slots.clear()
+        self._requests.clear()
+        for kept in self.state.kept.values():
+            kept.close()
+        self.state.kept.clear()
+        shared.requests.give(self._taken_bytes)
+        self._taken_bytes = 0
+        self.lost.set_result(None)
+
+    # From bytes to requests.
+
+    def _admit(self, size: int) -> bool:
+        """Admit a frame of this size, or wait until others have been answered."""
+        shared = self._shared
+        check_size(size, shared.config.request_bytes_max, "kafka.request_bytes_max")
+        if not self.state.is_authenticated and size > LOGIN_BYTES_MAX:
+            raise TooLarge(f"a request of {size} bytes before authentication")
+        if len(self._requests) + len(self._slots) >= REQUESTS_MAX:
+            return False
+        if not shared.requests.try_take(size):
+            if not self._is_waiting:
+                self._is_waiting = True
+                shared.requests.wait(self._retry)
+            return False
+        self._taken_bytes += size
+        return True
+
+    def _retry(self) -> None:
+        """Go on with a frame that had to wait."""
+        self._is_waiting = False
+        self._read()
+
+    def _read(self) -> None:
+        if self._is_closed:
+            return
+        try:
+            self._requests.extend(self._frames.frames())
+        except FrazilError as error:
+            self.close("request_size", error)
+            return
+        if not self._frames.is_inside:
+            self._begun_s = None
+        elif self._begun_s is None:
+            self._begun_s = self._loop.time()
+        if self._requests and self._serving is None:
+            self._serving = self._loop.create_task(self._serve())
+        self._balance()
+
+    def _balance(self) -> None:
+        """Read from the socket only while there is room for what comes."""
+        is_wanted = (
+            self._is_writable
+            and not self._has_ended
+            and not self._is_waiting
+            and len(self._requests) + len(self._slots) < REQUESTS_MAX
+        )
+        if self._is_closed or self._transport.is_closing() or is_wanted == self._is_reading:
+            return
+        self._is_reading = is_wanted
+        if is_wanted:
+            if self._begun_s is not None:
+                self._begun_s = self._loop.time()
+            self._transport.resume_reading()
+            self._loop.call_soon(self._read)  # what the buffer holds already
+        else:
+            self._transport.pause_reading()
+
+    # From requests to responses.
+
+    async def _serve(self) -> None:
+        """Handle the requests that have arrived, one after the other."""
+        try:
+            while self._requests and not self._is_closed:
+                await self._handle(self._requests.popleft())
+        except asyncio.CancelledError:
+            raise
+        except FrazilError as error:
+            self.close(reason_of(error), error)
+        except Exception:  # the writer lives on, whatever a request brings about
+            logger.exception("a Kafka request failed", extra={"client": str(self.state.client)})
+            self.close("internal")
+        finally:
+            self._serving = None
+            if not self._is_closed:
+                self._read()
+                self._end()
+
+    async def _handle(self, frame: Bytes) -> None:
+        header = decode_request_header(frame)
+        api = self._shared.router.find(header.api_key)
+        if api is None:
+            raise Malformed(f"API {header.api_key} is not supported")
+        REQUESTS.add(api=api.name)
+        if api.needs_login and not self.state.is_authenticated:
+            raise Unauthenticated(f"{api.name} before authentication; use SASL PLAIN with a token")
+        if header.api_version not in api.versions:
+            if header.api_key != API_VERSIONS:
+                raise Malformed(f"{api.name} has no version {header.api_version} here")
+            refusal = self._shared.router.versions_response(ErrorCode.UNSUPPORTED_VERSION)
+            self._answer(header._replace(api_version=0), len(frame), refusal)
+            return
+        request = decode_request(header, frame)
+        context = RequestContext(header.api_version, header.client_id or "", self.state)
+        self._answer(header, len(frame), await api.handle(request, context))
+
+    def _answer(self, header: RequestHeader, size: int, reply: Reply) -> None:
+        slot = _Slot(header, size, reply)
+        self._slots.append(slot)
+        if isinstance(reply, asyncio.Future) and not reply.done():
+            reply.add_done_callback(lambda _: self._flush())
+        else:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Send the responses that are ready and whose turn it is."""
+        while self._slots and self._slots[0].is_ready and self._is_writable:
+            if self._is_closed or self._transport.is_closing():
+                return
+            slot = self._slots.popleft()
+            self._give(slot.size)
+            try:
+                response = slot.response()
+                if response is not None:
+                    self._send(response, slot.header)
+            except FrazilError as error:
+                self.close(reason_of(error), error)
+                return
+            except Exception:  # as in `_serve`
+                logger.exception("a Kafka response failed")
+                self.close("internal")
+                return
+        self._active_s = self._loop.time()
+        if not self._is_reading:
+            self._balance()
+        elif self._frames.is_inside:
+            self._read()
+        self._end()
+
+    def _end(self) -> None:
+        """Close the connection if nothing more will come, and all is answered."""
+        if self._has_ended or self._shared.is_stopping:
+            self.shut_down()
+
+    def _send(self, response: KafkaMessage, header: RequestHeader) -> None:
+        chunks = encode_response(response, header.api_version, header.correlation_id)
+        self._transport.writelines(chunks)
+        if not self._is_writable:
+            size = sum(map(len, chunks))
+            self._unread_bytes += size
+            self._shared.responses.take(size)
+
+    def _give(self, size: int) -> None:
+        self._taken_bytes -= size
+        self._shared.requests.give(size)
+
+    def _give_unread(self) -> None:
+        self._shared.responses.give(self._unread_bytes)
+        self._unread_bytes = 0
+
+    # Its end.
+
+    def sweep(self, now_s: float) -> None:
+        """Close the connection if its client is too slow, or idle."""
+        timeout_s = self._shared.config.request_timeout_ms / 1000
+        is_receiving = self._begun_s is not None and self._is_reading
+        if self._stuck_s is not None and now_s - self._stuck_s > timeout_s:
+            self.close("slow_reader")
+            self.abort()
+        elif is_receiving and self._begun_s is not None and now_s - self._begun_s > timeout_s:
+            self.close("slow_sender")
+        elif (
+            not self._slots
+            and not self._requests
+            and self._serving is None
+            and now_s - self._active_s > self._shared.config.idle_timeout_ms / 1000
+        ):
+            self.close("idle")
+
+    def shut_down(self) -> None:
+        """Close the connection once its requests are answered."""
+        if not self._slots and not self._requests and self._serving is None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._transport.abort()
+
+    def close(self, reason: str, error: FrazilError | None = None) -> None:
+        """Close the connection. What was answered is still sent."""
+        if self._is_closed or self._transport.is_closing():
+            return
+        CLOSED.add(reason=reason)
+        level = logging.DEBUG if reason == "idle" else logging.INFO
+        extra = {"client": self.state.client.host, "reason": reason, "error": str(error or "")}
+        logger.log(level, "Kafka connection closed", extra=extra)
+        self._requests.clear()
+        self._transport.close()
+
+
+def _address(name: object) -> NetworkAddress:
+    """Return an address as the socket names it."""
+    if isinstance(name, tuple) and len(name) >= 2:
+        return NetworkAddress(str(name[0]), int(name[1]))
+    return NetworkAddress("", 0)
+
+
+def _principal(certificate: object) -> str:
+    """Return who a client is by its certificate, if it has shown one."""
+    if isinstance(certificate, dict):
+        for part in certificate.get("subject", ()):
+            for name, value in part:
+                if name == "commonName":
+                    return f"User:{value}"
+    return ANONYMOUS

@@ -1,0 +1,46 @@
+"""RequestContext: who sent a request, in which version, over which connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class NetworkAddress(NamedTuple):
+    """Host and port."""
+
+    host: str
+    port: int
+
+
+@dataclass(slots=True, kw_only=True)
+class ConnectionState:
+    """What handlers know of a connection, and keep with it. Owned by the event loop."""
+
+    client: NetworkAddress
+    """The client's end."""
+    local: NetworkAddress
+    """Our end: the address that the client connected to."""
+    principal: str
+    """Who the client is: `User:ANONYMOUS` until it has authenticated."""
+    is_authenticated: bool
+    kept: dict[str, Any]
+    """State of a handler that ends with the connection, by the name of its family."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """What a handler gets beside the request."""
+
+    api_version: int
+    client_id: str
+    """As the client calls itself; empty if it does not say."""
+    connection: ConnectionState
+
+    @property
+    def client_host(self) -> str:
+        return self.connection.client.host
+
+    @property
+    def principal(self) -> str:
+        return self.connection.principal

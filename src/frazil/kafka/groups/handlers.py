@@ -1,0 +1,222 @@
+"""GroupHandlers: connects the coordinator to the port: requests in, responses out, time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from frazil.errors import FrazilError
+from frazil.httpd import WorkerThreads
+from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
+from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.coordinator import GroupCoordinator
+from frazil.kafka.groups.membership import JoiningClient
+from frazil.kafka.router import ApiRouter
+from frazil.kafka.wire.messages.delete_groups import DeleteGroupsRequest
+from frazil.kafka.wire.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from frazil.kafka.wire.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from frazil.kafka.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from frazil.kafka.wire.messages.join_group import JoinGroupRequest
+from frazil.kafka.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from frazil.kafka.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from frazil.kafka.wire.messages.offset_commit import OffsetCommitRequest
+from frazil.kafka.wire.messages.offset_delete import OffsetDeleteRequest
+from frazil.kafka.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from frazil.kafka.wire.messages.sync_group import SyncGroupRequest
+
+KEYS_VERSION = 4
+"""From this version on a FindCoordinator request names several groups."""
+GROUP_KEY, TRANSACTION_KEY = 0, 1
+"""What a coordinator is asked for."""
+MS_PER_S = 1000
+
+Address = Callable[[ConnectionState], NetworkAddress]
+"""Where a client should connect to."""
+
+
+class GroupHandlers:
+    """Owned by the event loop. Responses that wait for other members or for the disk are futures,
+    so that a connection can send more requests meanwhile."""
+
+    def __init__(
+        self,
+        coordinator: GroupCoordinator,
+        node_id: int,
+        address: Address,
+        threads: WorkerThreads,
+    ) -> None:
+        self.coordinator = coordinator
+        self._threads = threads
+        self._node_id = node_id
+        self._address = address
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_ms = 0
+
+    def register(self, router: ApiRouter) -> None:
+        """Offer the APIs."""
+        router.add(10, "0-6", self.find_coordinator)
+        router.add(11, "0-9", self.join_group)
+        router.add(14, "0-5", self.sync_group)
+        router.add(12, "0-4", self.heartbeat)
+        router.add(13, "0-5", self.leave_group)
+        router.add(8, "2-9", self.offset_commit)
+        router.add(9, "1-9", self.offset_fetch)
+        router.add(15, "0-6", self.describe_groups)
+        router.add(16, "0-5", self.list_groups)
+        router.add(42, "0-2", self.delete_groups)
+        router.add(47, "0", self.offset_delete)
+        self.coordinator.timers.on_earlier = self._wind
+        self._wind()
+
+    def close(self) -> None:
+        """Run no more timers."""
+        self.coordinator.timers.on_earlier = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _wind(self) -> None:
+        """Wake up when the next timer is due."""
+        next_ms = self.coordinator.timers.next_ms
+        if next_ms is None or (self._alarm is not None and self._alarm_ms <= next_ms):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_ms = next_ms
+        delay_ms = max(0, next_ms - self.coordinator.timers.now_ms())
+        loop = asyncio.get_running_loop()
+        self._alarm = loop.call_later(delay_ms / MS_PER_S, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.coordinator.timers.run_due()
+        self._wind()
+
+    @staticmethod
+    def _reply() -> tuple[asyncio.Future[Any], Callable[[Any], None]]:
+        """Return a future, and the function that completes it. The client may be gone by then."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def complete(response: object) -> None:
+            if not future.done():
+                future.set_result(response)
+
+        return future, complete
+
+    async def find_coordinator(
+        self, request: FindCoordinatorRequest, context: RequestContext
+    ) -> FindCoordinatorResponse:
+        """This node coordinates all groups and transactions. The first one who asks has the topic
+        of groups created."""
+        address = self._address(context.connection)
+        code, message = await self._find(request.key_type)
+        is_known = code is ErrorCode.NONE
+        if context.api_version < KEYS_VERSION:
+            return FindCoordinatorResponse(
+                error_code=code,
+                error_message=message,
+                node_id=self._node_id if is_known else -1,
+                host=address.host if is_known else "",
+                port=address.port if is_known else -1,
+            )
+        return FindCoordinatorResponse(
+            coordinators=[
+                FindCoordinatorResponse.Coordinator(
+                    key=key,
+                    node_id=self._node_id if is_known else -1,
+                    host=address.host if is_known else "",
+                    port=address.port if is_known else -1,
+                    error_code=code,
+                    error_message=message,
+                )
+                for key in request.coordinator_keys
+            ]
+        )
+
+    async def _find(self, key_type: int) -> tuple[ErrorCode, str | None]:
+        if key_type not in (GROUP_KEY, TRANSACTION_KEY):
+            return ErrorCode.INVALID_REQUEST, f"there is no coordinator of type {key_type}"
+        journal = self.coordinator.groups.journal
+        if key_type == GROUP_KEY and not journal.has_topic:
+            try:
+                await self._threads.run(journal.create_topic)
+            except FrazilError as error:
+                return ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
+        return ErrorCode.NONE, None
+
+    async def join_group(
+        self, request: JoinGroupRequest, context: RequestContext
+    ) -> asyncio.Future[Any]:
+        """Answered when the generation is complete."""
+        client = JoiningClient(
+            client_id=context.client_id,
+            client_host=f"/{context.client_host}",
+            api_version=context.api_version,
+        )
+        future, reply = self._reply()
+        self.coordinator.membership.join(request, client, reply)
+        return future
+
+    async def sync_group(
+        self, request: SyncGroupRequest, context: RequestContext
+    ) -> asyncio.Future[Any]:
+        """Answered when the leader's assignment is durable."""
+        future, reply = self._reply()
+        self.coordinator.assignment.sync(request, reply)
+        return future
+
+    async def heartbeat(
+        self, request: HeartbeatRequest, context: RequestContext
+    ) -> HeartbeatResponse:
+        return self.coordinator.assignment.heartbeat(request)
+
+    async def leave_group(
+        self, request: LeaveGroupRequest, context: RequestContext
+    ) -> LeaveGroupResponse:
+        return self.coordinator.membership.leave(request, context.api_version)
+
+    async def offset_commit(
+        self, request: OffsetCommitRequest, context: RequestContext
+    ) -> asyncio.Future[Any]:
+        """Answered when the offsets are durable."""
+        future, reply = self._reply()
+        self.coordinator.commits.commit(request, reply)
+        return future
+
+    async def offset_fetch(
+        self, request: OffsetFetchRequest, context: RequestContext
+    ) -> OffsetFetchResponse:
+        return self.coordinator.queries.fetch(request, context.api_version)
+
+    async def describe_groups(
+        self, request: DescribeGroupsRequest, context: RequestContext
+    ) -> DescribeGroupsResponse:
+        return self.coordinator.administration.describe(request, context.api_version)
+
+    async def list_groups(
+        self, request: ListGroupsRequest, context: RequestContext
+    ) -> ListGroupsResponse:
+        return self.coordinator.administration.list_groups(request)
+
+    async def delete_groups(
+        self, request: DeleteGroupsRequest, context: RequestContext
+    ) -> asyncio.Future[Any]:
+        """Answered when the deletion is durable."""
+        future, reply = self._reply()
+        self.coordinator.administration.delete(request, reply)
+        return future
+
+    async def offset_delete(
+        self, request: OffsetDeleteRequest, context: RequestContext
+    ) -> asyncio.Future[Any]:
+        """Answered when the deletion is durable."""
+        future, reply = self._reply()
+        self.coordinator.administration.delete_offsets(request, reply)
+        return future

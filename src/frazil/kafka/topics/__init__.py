@@ -1,0 +1,5 @@
+"""kafka/topics: topics and the cluster, as clients see them.
+
+topics.py         Topics: Metadata, CreateTopics, DescribeConfigs, DescribeCluster
+topic_configs.py  Kafka's names of the settings of a topic
+"""

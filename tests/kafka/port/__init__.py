@@ -1,0 +1,1 @@
+"""The Kafka port, over real sockets and a real log."""
