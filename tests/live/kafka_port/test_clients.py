@@ -85,7 +85,7 @@ def consumed(node: Node, topic: str, count: int, **settings: Any) -> list[tuple[
         assert messages, f"only {len(found)} of {count}"
         for message in messages:
             assert message.error() is None
-            found.append((message.offset() or 0, message.value() or b""))  # type: ignore[arg-type]
+            found.append((message.offset() or 0, message.value() or b""))
     consumer.close()
     return found
 
@@ -148,7 +148,7 @@ def test_a_topic_is_a_table(node: Node) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "frazil", "sql", "--url", node.url, "--format", "json"),
-            'SELECT "offset", value FROM "topic_orders" ORDER BY 1',
+            "SELECT _offset, value FROM topic_orders ORDER BY 1",
         ],
         capture_output=True,
         text=True,
@@ -156,7 +156,7 @@ def test_a_topic_is_a_table(node: Node) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert [row["offset"] for row in json.loads(done.stdout)] == [0, 1]
+    assert [row["_offset"] for row in json.loads(done.stdout)] == [0, 1]
 
 
 def test_a_killed_node_loses_and_repeats_nothing(tmp_path: Path) -> None:
