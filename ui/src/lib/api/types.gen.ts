@@ -269,6 +269,12 @@ export interface IngestStatus {
   full_services: string[];
 }
 
+export interface KafkaStatus {
+  port: number;
+  connections: number;
+  in_flight_bytes: number;
+}
+
 export interface Label {
   name: string;
   values: [string, number][];
@@ -776,6 +782,7 @@ export interface Status {
   data: string;
   processes: ProcessStatus[];
   ingest: IngestStatus;
+  kafka: KafkaStatus | null;
   rates_window_s: number;
   rates: Rate[];
   log: LogStatus;
