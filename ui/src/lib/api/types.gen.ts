@@ -268,6 +268,12 @@ export interface IngestStatus {
   full_services: string[];
 }
 
+export interface KafkaStatus {
+  port: number;
+  connections: number;
+  in_flight_bytes: number;
+}
+
 export interface Label {
   name: string;
   values: [string, number][];
@@ -775,6 +781,7 @@ export interface Status {
   data: string;
   processes: ProcessStatus[];
   ingest: IngestStatus;
+  kafka: KafkaStatus | null;
   rates_window_s: number;
   rates: Rate[];
   log: LogStatus;
