@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -147,8 +146,8 @@ def test_a_topic_is_a_table(node: Node) -> None:
     produced(node, "orders", [b'{"id": 1}', b'{"id": 2}'])
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "frazil", "sql", "--url", node.url, "--format", "json"),
-            "SELECT _offset, value FROM topic_orders ORDER BY 1",
+            *(sys.executable, "-m", "frazil", "sql", "--url", node.url, "--format", "csv"),
+            "SELECT count(*), max(_offset) FROM topic_orders",
         ],
         capture_output=True,
         text=True,
@@ -156,7 +155,7 @@ def test_a_topic_is_a_table(node: Node) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert [row["_offset"] for row in json.loads(done.stdout)] == [0, 1]
+    assert done.stdout.split()[-1] == "2,1"
 
 
 def test_a_killed_node_loses_and_repeats_nothing(tmp_path: Path) -> None:
