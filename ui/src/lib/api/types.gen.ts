@@ -608,6 +608,10 @@ export interface ProcessStatus {
   cpu_s: number;
 }
 
+export interface QueriesAnswer {
+  queries: StoredQuery[];
+}
+
 export interface QueryAnswer {
   sql: string | null;
   error: WrongQuery | null;
@@ -660,6 +664,23 @@ export interface RuleStatus {
   oldest_ms: number | null;
   due_rows: number;
   next_ms: number | null;
+}
+
+export interface SavedQuery {
+  format: 1;
+  title: string;
+  description?: string;
+  sql: string;
+  engine?: "spark" | null;
+}
+
+export interface SavedView {
+  format: 1;
+  title: string;
+  description?: string;
+  screen: "dashboard" | "explore" | "logs" | "services" | "trace" | "traces" | "volume";
+  id?: string;
+  params?: Record<string, string[]>;
 }
 
 export interface Series {
@@ -791,6 +812,20 @@ export interface StoredDashboard {
   error?: string | null;
 }
 
+export interface StoredQuery {
+  name: string;
+  etag: string;
+  query: SavedQuery | null;
+  error?: string | null;
+}
+
+export interface StoredView {
+  name: string;
+  etag: string;
+  view: SavedView | null;
+  error?: string | null;
+}
+
 export interface SubscriberStatus {
   subscriber: string;
   topic: string;
@@ -909,6 +944,10 @@ export interface Variable {
   values?: string[];
   many?: boolean;
   chosen?: string[];
+}
+
+export interface ViewsAnswer {
+  views: StoredView[];
 }
 
 export interface Volume {
