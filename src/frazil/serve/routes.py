@@ -14,6 +14,7 @@ from frazil.query import (
     Around,
     Comparison,
     FacetsAnswer,
+    Heatmap,
     Hints,
     Outline,
     Pages,
@@ -142,6 +143,7 @@ _TRACES = (
     _get("/api/v1/traces/{trace_id}/find", trace.FindAnswer, trace.find_spans),
     _get("/api/v1/services", services.ServicesAnswer, services.all_services),
     _get("/api/v1/services/series", services.ServiceSeriesAnswer, services.over_time),
+    _get("/api/v1/services/heatmap", Heatmap, services.heatmap),
     _get("/api/v1/operations", services.OperationsAnswer, services.operations),
     _get("/api/v1/failures", services.FailuresAnswer, services.failed),
     _get("/api/v1/dependencies", services.DependenciesAnswer, services.calls),
@@ -152,6 +154,7 @@ _TRACES = (
 _METRICS = (
     _get("/api/v1/metrics", metrics.MetricsAnswer, metrics.names),
     _get("/api/v1/metrics/query", SeriesAnswer, metrics.query),
+    _get("/api/v1/metrics/heatmap", Heatmap, metrics.heatmap),
     _get("/api/v1/metrics/labels", metrics.LabelsAnswer, metrics.labels),
     _get("/api/v1/metrics/exemplars", metrics.ExemplarsAnswer, metrics.examples),
 )

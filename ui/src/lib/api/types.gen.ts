@@ -228,6 +228,26 @@ export interface HealthAnswer {
   checks: Check[];
 }
 
+export interface Heatmap {
+  unit: string | null;
+  since: string | null;
+  step_s: number;
+  buckets: HeatmapBucket[];
+  cells: HeatmapCell[];
+}
+
+export interface HeatmapBucket {
+  low: number | null;
+  high: number | null;
+}
+
+export interface HeatmapCell {
+  step: number;
+  bucket: number;
+  count: number;
+  error_count?: number;
+}
+
 export interface Hints {
   reason: string;
   suggestions: Suggestion[];
