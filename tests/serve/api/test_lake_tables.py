@@ -180,7 +180,9 @@ def test_a_latency_heatmap_covers_hot_rows_and_tables(there: Served) -> None:
     sql = there.embedded.sql
     rows = sql("SELECT time, duration_nano, service_name FROM spans").arrow()
     assert rows.num_rows == ROWS * (sum(ROUNDS) + BEHIND)
-    wanted = duckdb.sql(
+    database = duckdb.connect()
+    database.register("rows", rows)
+    wanted = database.execute(
         "SELECT epoch_us(time) // 10000000 * 10, CAST(floor(log10(greatest(duration_nano, 1)) * 10 "
         "+ 1e-9) AS BIGINT), count(*) FROM rows GROUP BY 1, 2"
     ).fetchall()
