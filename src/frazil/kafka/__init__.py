@@ -14,7 +14,6 @@
     loop_inbox.py   LoopInbox: calls from other threads, run on the event loop
     broker.py       Broker: node and cluster ids, advertised address
     producer_ids.py ProducerIds: ids of producers that never repeat
-    alarm.py        Alarm: runs timers on the event loop
     login.py        Login: SASL PLAIN with the tokens of the node
     topics/         topics and the cluster
     produce/        batches from clients into the log

@@ -20,12 +20,13 @@ from frazil.kafka.wire.messages.end_txn import EndTxnResponse
 from frazil.kafka.wire.messages.txn_offset_commit import TxnOffsetCommitResponse
 from frazil.log import AppendResult
 from frazil.model import Rand
-from tests.kafka.groups.build import PARTITIONS, Box
+from tests.kafka.groups.build import PARTITIONS, TOPIC, Box
 from tests.kafka.transactions.build import TIMEOUT_MS, Node, Producer, code_of, written
 from tests.sim.disk import Faults, PowerCut, SimDisk
 
 WHICH = st.integers(0, 3)
 PARTITION = st.integers(0, PARTITIONS - 1)
+PARTITION_SET = st.sets(PARTITION, min_size=1)
 
 
 @dataclass(eq=False)
@@ -84,8 +85,8 @@ class TransactionMachine(RuleBasedStateMachine):
         self.number = 0
 
     @rule(which=WHICH)
-    def init(self, which: int) -> None:
-        """A client starts, again if it is told so. It takes the id from the other one."""
+    def start_again(self, which: int) -> None:
+        """A client starts anew. It takes the id from the other one, which does not know."""
         client = self.clients[which]
         client.transaction = client.ending = None
         for _ in range(3):
@@ -93,16 +94,22 @@ class TransactionMachine(RuleBasedStateMachine):
             self.node.run()
             if client.producer.take(box.got) is ErrorCode.NONE:
                 break
+        self._look_all()
 
-    @rule(which=WHICH, partitions=st.sets(PARTITION, min_size=1), offsets=st.booleans())
-    def transact(self, which: int, partitions: set[int], offsets: bool) -> None:
+    @rule(which=WHICH, partitions=PARTITION_SET, offsets=st.booleans())
+    def write(self, which: int, partitions: set[int], offsets: bool) -> None:
         """A client begins a transaction, or extends the one it is in."""
         client = self.clients[which]
-        if client.producer.producer_id < 0 or client.ending is not None:
+        if client.producer.producer_id < 0:
+            self.start_again(which)
+        if client.ending is not None:
+            self.repeat_end(which)
             return
         box = client.producer.add(*sorted(partitions), offsets=offsets)
         self.node.run()
+        self._look_all()
         if box.value is not ErrorCode.NONE:
+            client.producer.producer_id = -1  # fenced: it starts anew next time
             return
         if client.transaction is None:
             client.transaction = Transaction(len(self.transactions), client.id_number)
@@ -113,6 +120,18 @@ class TransactionMachine(RuleBasedStateMachine):
             self.number += 1
             stored = client.producer.commit_offset(client.id_number, self.number)
             client.transaction.offsets.append((self.number, stored))
+
+    @rule(which=WHICH, partitions=PARTITION_SET, offsets=st.booleans())
+    def write_and_commit(self, which: int, partitions: set[int], offsets: bool) -> None:
+        """A client sends all of a transaction, and asks for the end; `run` lets it happen."""
+        self.write(which, partitions, offsets)
+        self.run()
+        self.end(which, True)
+
+    @rule(which=WHICH, partitions=PARTITION_SET, offsets=st.booleans())
+    def write_and_abort(self, which: int, partitions: set[int], offsets: bool) -> None:
+        self.write(which, partitions, offsets)
+        self.end(which, False)
 
     def _produce(self, client: Client, transaction: Transaction, partition: int) -> None:
         self.number += 1
@@ -226,6 +245,16 @@ class TransactionMachine(RuleBasedStateMachine):
         assert len(seen) == len(set(seen)), "a record is there twice"
         return set(seen)
 
+    def _decided(self, each: Transaction) -> set[tuple[int, bytes]]:
+        """What no older open transaction hides."""
+        partitions = self.node.log.topic(TOPIC).partitions
+        return {
+            (index, value)
+            for index, value, result in each.batches
+            if written(result)
+            and result.result().base_offset < partitions[index].view.last_stable_offset
+        }
+
     def _look_all(self) -> None:
         for client in self.clients:
             self._look(client)
@@ -257,7 +286,7 @@ class TransactionMachine(RuleBasedStateMachine):
         visible = self._visible()
         for each in self.transactions:
             if each.is_committed:
-                assert each.acknowledged() <= visible, f"{each} was committed"
+                assert self._decided(each) <= visible, f"{each} was committed"
             elif not each.is_commit_sent or each.is_aborted:
                 assert not each.sent() & visible, f"{each} was not committed"
 

@@ -10,6 +10,7 @@ from frazil.errors import FrazilError
 from frazil.httpd import WorkerThreads
 from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.membership import JoiningClient
 from frazil.kafka.router import ApiRouter
@@ -35,7 +36,6 @@ KEYS_VERSION = 4
 """From this version on a FindCoordinator request names several groups."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """What a coordinator is asked for."""
-MS_PER_S = 1000
 
 Address = Callable[[ConnectionState], NetworkAddress]
 """Where a client should connect to."""
@@ -56,8 +56,7 @@ class GroupHandlers:
         self._threads = threads
         self._node_id = node_id
         self._address = address
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_ms = 0
+        self._alarm = Alarm(coordinator.timers)
 
     def register(self, router: ApiRouter) -> None:
         """Offer the APIs."""
@@ -72,32 +71,10 @@ class GroupHandlers:
         router.add(16, "0-5", self.list_groups)
         router.add(42, "0-2", self.delete_groups)
         router.add(47, "0", self.offset_delete)
-        self.coordinator.timers.on_earlier = self._wind
-        self._wind()
 
     def close(self) -> None:
         """Run no more timers."""
-        self.coordinator.timers.on_earlier = None
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-
-    def _wind(self) -> None:
-        """Wake up when the next timer is due."""
-        next_ms = self.coordinator.timers.next_ms
-        if next_ms is None or (self._alarm is not None and self._alarm_ms <= next_ms):
-            return
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm_ms = next_ms
-        delay_ms = max(0, next_ms - self.coordinator.timers.now_ms())
-        loop = asyncio.get_running_loop()
-        self._alarm = loop.call_later(delay_ms / MS_PER_S, self._ring)
-
-    def _ring(self) -> None:
-        self._alarm = None
-        self.coordinator.timers.run_due()
-        self._wind()
+        self._alarm.close()
 
     @staticmethod
     def _reply() -> tuple[asyncio.Future[Any], Callable[[Any], None]]:

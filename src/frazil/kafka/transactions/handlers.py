@@ -8,9 +8,9 @@ from typing import Any
 
 from frazil.errors import FrazilError, Unknown
 from frazil.httpd import WorkerThreads
-from frazil.kafka.alarm import Alarm
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode, error_code
+from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter
 from frazil.kafka.topics.topics import why_read_only

@@ -12,8 +12,8 @@ that come in a commit. So a table is staged first and then created by a commit.
 from __future__ import annotations
 
 import logging
+from itertools import count
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
@@ -113,11 +113,15 @@ def _separate_location(catalog: Catalog, config: LakeConfig, name: str) -> str |
     """Return another location than those of renamed tables, whose files would be taken for orphans
     of this one; None if there are no such tables."""
     known = [found for *_, found in catalog.list_tables(config.namespace)]
-    kept = [found for found in known if found.startswith(f"{name}{DELETED_INFIX}")]
-    if not kept:
+    locations = [
+        catalog.load_table((config.namespace, found)).location()
+        for found in known
+        if found.startswith(f"{name}{DELETED_INFIX}")
+    ]
+    if not locations:
         return None
-    location = catalog.load_table((config.namespace, kept[0])).location()
-    return f"{location}-{uuid4().hex[:8]}"
+    first = min(locations, key=len)
+    return next(f"{first}-{n}" for n in count(1) if f"{first}-{n}" not in locations)
 
 
 def create_table(

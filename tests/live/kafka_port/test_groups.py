@@ -116,7 +116,8 @@ def test_a_static_member_comes_back(node: Node) -> None:
     again = Member(node, "static", **{"group.instance.id": "two"})
     until(lambda: again.owned == owned, "it owns what it owned")
     assert members[0].rebalances == rebalances
-    described = admin_of(node).describe_consumer_groups(["static"])["static"].result(WAIT_S)
+    admin = admin_of(node)
+    described = admin.describe_consumer_groups(["static"])["static"].result(WAIT_S)
     assert {each.group_instance_id for each in described.members} == {"one", "two"}
     again.stop()
     members[0].stop()
