@@ -16,8 +16,9 @@ FOREVER = -1
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 """Kafka's types of settings."""
 
-CLEANUP = {"delete": "expire", "compact": "compact"}
-POLICIES = {ours: theirs for theirs, ours in CLEANUP.items()}
+POLICIES = {"expire": "delete", "compact": "compact", "compact_expire": "compact,delete"}
+"""Our names of what happens to old records, and Kafka's."""
+CLEANUP = {frozenset(theirs.split(",")): ours for ours, theirs in POLICIES.items()}
 
 WITHOUT_EFFECT = frozenset(
     {
@@ -90,9 +91,10 @@ def _lag_text(value: int | None) -> str:
 
 
 def _cleanup(text: str) -> str:
-    if text not in CLEANUP:
+    policies = frozenset(each.strip() for each in text.split(","))
+    if policies not in CLEANUP:
         raise ValueError
-    return CLEANUP[text]
+    return CLEANUP[policies]
 
 
 OWN = {
