@@ -73,12 +73,13 @@ from frazil.log.format.batch import (
 from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
 from frazil.log.log import LOCK_NAME, Log, LogMaintenance
-from frazil.log.partition import LEADER_EPOCH, Partition
+from frazil.log.partition import Partition
 from frazil.log.readable import ReadablePartition, ReadableTopic
 from frazil.log.readable_log import ProgressKeeper, ReadableLog
 from frazil.log.reader import AtTime, Isolation, Reader, Start, record_at_time
 from frazil.log.repair.repair import RepairReport, repair_partition
 from frazil.log.segment import StoredBatch
+from frazil.log.staging import LEADER_EPOCH
 from frazil.log.subscribers import Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic, check_name, topic_names
 from frazil.log.topics import DEAD_LETTERS

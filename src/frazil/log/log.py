@@ -294,7 +294,7 @@ class Log:
         return self._topics.all()
 
     def has_topic(self, name: str) -> bool:
-        return name in self._topics
+        return self._topics.find(name) is not None
 
     def topic(self, name: str) -> Topic:
         return self._topics.named(name)
