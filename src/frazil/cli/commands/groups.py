@@ -248,8 +248,12 @@ def _change_row(fact: Fact) -> Row:
         str(fact["partition"]),
         "-" if committed is None else f"{committed:,}",
         f"{fact['new']:,}",
-        "-" if committed is None else f"{fact['new'] - committed:+,}",
+        "-" if committed is None else _change_text(fact["new"] - committed),
     )
+
+
+def _change_text(change: int) -> str:
+    return f"{change:+,}" if change else "0"
 
 
 def _delete(options: argparse.Namespace, admin: BrokerAdmin) -> int:

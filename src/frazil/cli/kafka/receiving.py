@@ -120,7 +120,7 @@ class RecordReceiver:
                     raise Unknown(f"topic {self._topic} has partitions 0 to {len(indexes) - 1}")
                 indexes = [partition]
             if self._start.kind == "offset" and len(indexes) > 1:
-                raise Malformed("an offset is one of a partition; name it with --partition")
+                raise Malformed("offsets count per partition; add --partition N")
             self._assigned = set(indexes)
             self._consumer.assign(self._positions(indexes))
         except KafkaException as error:

@@ -17,6 +17,7 @@ DELIVERY_MS = 60_000
 """A record that is not acknowledged by then has failed."""
 BUFFER_KIB = 64 * 1024
 POLL_S = 0.1
+READ_ONLY = "topics of telemetry and internal ones are read-only"
 ANY_PARTITION = -1
 """The client chooses by key."""
 
@@ -97,4 +98,5 @@ class RecordSender:
 
 
 def _reason(error: KafkaError) -> str:
-    return f"{error.name()}: {error.str()}"
+    text = f"{error.name()}: {error.str()}"
+    return f"{text} ({READ_ONLY})" if error.name() == "TOPIC_AUTHORIZATION_FAILED" else text

@@ -32,7 +32,7 @@ class GroupLag:
 def lag_of(log: Log, groups: Groups, offsets: OffsetStore) -> list[GroupLag]:
     """Return the lag of all groups. Partitions that no longer exist have none."""
     found = []
-    # `list` and `sorted` copy: any thread may call this, while the owner of the groups changes them.
+    # `list` and `sorted` copy: the owner of the groups may change them meanwhile.
     for group in list(groups):
         for partition, committed in sorted(offsets.of_group(group.group_id).items()):
             try:
