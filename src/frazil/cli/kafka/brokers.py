@@ -27,6 +27,11 @@ USER = "frazil"
 UNREACHABLE = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_TIMED_OUT_QUEUE")
 UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "GROUP_ID_NOT_FOUND", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 LOST_RACE = ("TOPIC_ALREADY_EXISTS", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC")
+HINTS = {
+    "TOPIC_AUTHORIZATION_FAILED": "topics of telemetry and internal ones belong to the node",
+    "INVALID_RECORD": "records of a compacted topic need a key",
+}
+"""The client does not pass on what a broker says besides the code."""
 QUIET = {"log_level": 2}
 """Errors are reported by callback."""
 
@@ -41,7 +46,7 @@ class Brokers:
 
     def failed(self, error: KafkaError, last: str | None = None) -> FrazilError:
         """Return the error to raise. `last` is what the client has reported before."""
-        name, text = error.name(), error.str() or error.name()
+        name, text = error.name(), text_of(error)
         if name in UNREACHABLE:
             reason = text if last is None else last
             return Unavailable(f"Kafka at {self.address} does not respond: {reason}")
@@ -52,6 +57,12 @@ class Brokers:
         if name in LOST_RACE:
             return Conflict(text)
         return Malformed(text) if name.startswith("INVALID_") else Rejected(f"{name}: {text}")
+
+
+def text_of(error: KafkaError) -> str:
+    """Return what an error means, and a hint if there is one."""
+    text, hint = error.str() or error.name(), HINTS.get(error.name())
+    return text if hint is None else f"{text} ({hint})"
 
 
 class LastError:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from frazil.cli.kafka.brokers import Brokers, LastError
+from frazil.cli.kafka.brokers import Brokers, LastError, text_of
 from frazil.cli.kafka.record_input import InputRecord
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ DELIVERY_MS = 60_000
 """A record that is not acknowledged by then has failed."""
 BUFFER_KIB = 64 * 1024
 POLL_S = 0.1
-READ_ONLY = "topics of telemetry and internal ones are read-only"
 ANY_PARTITION = -1
 """The client chooses by key."""
 
@@ -98,5 +97,4 @@ class RecordSender:
 
 
 def _reason(error: KafkaError) -> str:
-    text = f"{error.name()}: {error.str()}"
-    return f"{text} ({READ_ONLY})" if error.name() == "TOPIC_AUTHORIZATION_FAILED" else text
+    return f"{error.name()}: {text_of(error)}"
