@@ -40,6 +40,46 @@ def test_committed_is_read_and_aborted_is_not(version: int) -> None:
     assert node.visible(0) == node.visible(1) == [b"0", b"2"]
 
 
+def ready(version: int) -> Producer:
+    """A producer with a record in each partition, ready to commit."""
+    producer = begun(Producer(Node(), version=version).started(), 0, 1, 2)
+    for partition in range(3):
+        producer.produce(partition, b"kept")
+    producer.node.run()
+    return producer
+
+
+@BOTH
+def test_the_end_is_answered_after_the_markers(version: int) -> None:
+    """Whoever reads after the answer sees the commit."""
+    producer = ready(version)
+    node = producer.node
+    end = producer.end(is_commit=True)
+    while end.value is None:
+        assert not node.is_stable()
+        node.log.writer.step()
+        while node.posted and end.value is None:
+            node.posted.popleft()()
+    assert node.is_stable()
+    assert [node.visible(partition) for partition in range(3)] == [[b"kept"]] * 3
+
+
+@BOTH
+def test_markers_wait_for_room_on_the_disk(version: int) -> None:
+    producer = ready(version)
+    node = producer.node
+    end = producer.end(is_commit=True)
+    node.log.writer.step()  # the decision is durable
+    node.disk.faults.capacity_bytes = 0
+    node.pass_time(1000)
+    assert end.value is None and node.disk.fired["full"]
+    assert producer.end(is_commit=True).got.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    node.disk.faults.capacity_bytes = None
+    node.pass_time(1000)
+    assert end.got.error_code == ErrorCode.NONE and node.is_stable()
+    assert [node.visible(partition) for partition in range(3)] == [[b"kept"]] * 3
+
+
 @BOTH
 def test_a_second_producer_fences_the_first(version: int) -> None:
     node = Node()
