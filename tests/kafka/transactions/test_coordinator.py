@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from frazil.errors import Overloaded
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.transactions.metadata import EPOCH_LAST, TransactionState
 from frazil.kafka.wire.messages.describe_transactions import DescribeTransactionsRequest
 from frazil.kafka.wire.messages.list_transactions import ListTransactionsRequest
-from frazil.log import Marker, append_of_marker
+from frazil.log import Marker, Record, append_of_marker, append_of_records
 from frazil.model import Rand
 from frazil.settings import TransactionsConfig
 from tests.kafka.groups.build import TOPIC
@@ -78,6 +79,21 @@ def test_markers_wait_for_room_on_the_disk(version: int) -> None:
     node.pass_time(1000)
     assert end.got.error_code == ErrorCode.NONE and node.is_stable()
     assert [node.visible(partition) for partition in range(3)] == [[b"kept"]] * 3
+
+
+@BOTH
+def test_a_transaction_ends_although_the_log_is_full(version: int) -> None:
+    """Until then nothing behind its first record can be trimmed."""
+    producer = ready(version)
+    node = producer.node
+    for size in (5_000, 500, 1):
+        record = Record(offset=0, timestamp_ms=0, key=b"k", value=bytes(size))
+        with pytest.raises(Overloaded):
+            while True:
+                node.log.append(TOPIC, append_of_records([record]))
+                node.run()
+    assert producer.ended(is_commit=True) is ErrorCode.NONE
+    assert node.is_stable()
 
 
 @BOTH

@@ -73,7 +73,12 @@ class TransactionalIds:
         """Change an id once that is durable."""
         assert entry.pending is None
         entry.pending = after
-        self._journal.append([transaction_record(after)], partial(self._written, entry, saved))
+        # An open transaction keeps the log from being trimmed: it must end even if that is full.
+        self._journal.append(
+            [transaction_record(after)],
+            partial(self._written, entry, saved),
+            frees_space=after.state.is_prepared,
+        )
 
     def _written(
         self, entry: Transactional, saved: Saved, result: AppendResult | Exception
