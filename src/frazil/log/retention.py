@@ -1,11 +1,11 @@
 """Retention: which segments may be removed, and their removal.
 
 A sealed segment is *released* when it is published to the lake (if the topic awaits that) and every
-subscriber's saved progress is past it. Released segments are removed by age, then by size, and all
-of them when the log or the disk is short of space. Those with records of rows that were removed
-from the lake go at once, and no file is kept for reuse then: its blocks would still have the bytes.
-Others stay, unless `when_full` is `drop_oldest`: then they are dropped and counted, and subscribers
-skip them.
+subscriber's saved progress is past it. Released segments are removed by age, then by size, and when
+the log or the disk is short of space all of them, except in topics that keep theirs until their
+time. Those with records of rows that were removed from the lake go at once, and no file is kept for
+reuse then: its blocks would still have the bytes. Others stay, unless `when_full` is `drop_oldest`:
+then they are dropped and counted, and subscribers skip them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def expired_offset(
         size_max = config.retention_bytes_max
         is_large = size_max is not None and size_bytes > size_max
         is_discarded = segment.info.base_offset < discarded
-        if not (is_old or is_large or is_tight or is_discarded):
+        is_squeezed = is_tight and config.may_expire_early
+        if not (is_old or is_large or is_squeezed or is_discarded):
             break
         start = segment.info.end_offset
         size_bytes -= segment.info.size_bytes

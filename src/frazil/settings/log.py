@@ -83,13 +83,16 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     A closed segment is released once it is in the lake (if `awaits_lake`) and acknowledged by every
     subscriber. It is deleted `retention_ms` later, or earlier if the partition exceeds
-    `retention_bytes_max` or the log exceeds its disk space.
+    `retention_bytes_max` or, with `may_expire_early`, the log exceeds its disk space.
     """
 
     partitions: int = 1
     awaits_lake: bool = False
     retention_ms: int = 600_000
     retention_bytes_max: int | None = None
+    may_expire_early: bool = True
+    """Whether segments go before their time if the log needs the space. Without it, appends are
+    refused while there is none."""
     cleanup: Literal["expire", "compact"] = "expire"
     compact_dirty_ratio_min: float = 0.5
     compact_age_ms_min: int = 0

@@ -76,7 +76,7 @@ def test_a_topic_is_created_with_its_settings(tmp_path: Path) -> None:
         ({"name": "a/b"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ({"name": "__consumer_offsets"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ({"num_partitions": 0}, ErrorCode.INVALID_PARTITIONS),
-        ({"num_partitions": 5000}, ErrorCode.INVALID_PARTITIONS),
+        ({"num_partitions": 10_000}, ErrorCode.INVALID_PARTITIONS),
         ({"replication_factor": 3}, ErrorCode.INVALID_REPLICATION_FACTOR),
         ({"configs": {"retention.ms": "soon"}}, ErrorCode.INVALID_CONFIG),
         ({"configs": {"no.such.setting": "1"}}, ErrorCode.INVALID_CONFIG),

@@ -136,7 +136,7 @@ def _describe(options: argparse.Namespace, admin: BrokerAdmin) -> int:
     existing = set(_partitions(admin, None))
     shown = sorted({*committed, *owners} & existing)
     ends = admin.end_offsets(shown)
-    offsets = [
+    offsets: list[Fact] = [
         {
             "topic": each.topic,
             "partition": each.partition,

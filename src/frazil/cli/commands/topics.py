@@ -267,11 +267,11 @@ def _describe_on_brokers(options: argparse.Namespace) -> int:
     found = admin.topic(options.topic)
     partitions = _partitions({options.topic: found})
     starts, ends = admin.start_offsets(partitions), admin.end_offsets(partitions)
-    facts = [
+    facts: list[Fact] = [
         {
             "partition": each.partition,
-            "start_offset": starts[options.topic, each.partition],
-            "end_offset": ends[options.topic, each.partition],
+            "start_offset": starts[TopicPartition(options.topic, each.partition)],
+            "end_offset": ends[TopicPartition(options.topic, each.partition)],
             "leader": each.leader,
             "replicas": list(each.replicas),
             "in_sync": list(each.in_sync),

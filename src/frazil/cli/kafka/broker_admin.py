@@ -69,7 +69,8 @@ class BrokerAdmin:
 
         self._brokers = brokers
         self._last = LastError()
-        self._client: AdminClient = AdminClient({**brokers.settings, "error_cb": self._last})
+        settings: dict[str, Any] = {**brokers.settings, "error_cb": self._last}
+        self._client: AdminClient = AdminClient(settings)
 
     def topics(self) -> dict[str, list[BrokerPartition]]:
         """Return all topics with their partitions."""

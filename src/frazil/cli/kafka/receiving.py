@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,11 +94,10 @@ class RecordReceiver:
             "error_cb": self._last,
         }
         self._consumer = Consumer(settings)
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._consumer.close)
             self._begin(partition)
-        except BaseException:
-            self._consumer.close()
-            raise
+            undo.pop_all()
 
     def _begin(self, partition: int | None) -> None:
         from confluent_kafka import KafkaException
@@ -235,7 +235,7 @@ def _record(message: Message) -> ReceivedRecord:
         timestamp_ms=None if kind == NO_TIME else timestamp_ms,
         key=_bytes(message.key()),
         value=_bytes(message.value()),
-        headers=tuple((name, _bytes(value)) for name, value in message.headers() or ()),
+        headers=tuple((header[0], _bytes(header[1])) for header in message.headers() or ()),
     )
 
 

@@ -64,7 +64,7 @@ class RecordSender:
                     record.key,
                     partition=ANY_PARTITION if record.partition is None else record.partition,
                     timestamp=record.timestamp_ms or 0,
-                    headers=record.headers,
+                    headers=list(record.headers),
                     on_delivery=partial(self._delivered, location),
                 )
                 break
