@@ -15,6 +15,8 @@ from frazil.kafka.groups.records import (
     read_offset,
     read_offset_key,
 )
+from frazil.kafka.transactions.metadata import TransactionMetadata, TransactionState
+from frazil.kafka.transactions.records import read_transaction, transaction_record
 from frazil.lake.read.reader_progress import ReaderProgress
 from frazil.log.checkpoint import STATE, STATE_VERSION
 from frazil.log.dedup.digests import decode_digests
@@ -82,6 +84,26 @@ def test_consumer_offsets() -> None:
     assert (group.group_id, group.generation, group.state) == ("billing", 7, "Stable")
     assert (member.member_id, member.session_timeout_ms) == ("app-1", 45_000)
     assert (member.protocols, member.assignment) == ((("range", b"\0\1"),), b"\0\2")
+
+
+def test_transaction_state() -> None:
+    page = "transaction-state"
+    found = read_transaction(example(page, "key"), example(page, "value"))
+    assert found == TransactionMetadata(
+        transactional_id="billing",
+        producer_id=77,
+        epoch=4,
+        timeout_ms=60_000,
+        state=TransactionState.PREPARE_COMMIT,
+        partitions=frozenset(
+            TopicPartition(*each)
+            for each in (("orders", 0), ("orders", 2), ("__consumer_offsets", 0))
+        ),
+        start_ms=1_700_000_000_000,
+        update_ms=1_700_000_000_500,
+        client_version=2,
+    )
+    assert transaction_record(found) == (example(page, "key"), example(page, "value"))
 
 
 def test_segment() -> None:

@@ -6,7 +6,7 @@
 
     log.py          Log: opens a data folder; topics, appends, readers, maintenance
     topic.py        Topic: names, ids, settings and folders of topics
-    topics.py       Topics: the open ones; create, change, delete
+    topics.py       TopicList: the open ones; create, change, delete
     topic_changes.py  TopicChanges: tells other processes of that
     append.py       Append, AppendResult: what a producer submits, and the response
     writer.py       Writer: one thread, group commit

@@ -44,7 +44,7 @@ from frazil.log.topic import (
     partition_folder,
     remove_buried,
 )
-from frazil.log.topics import DEAD_LETTERS, Topics, full_means_overloaded
+from frazil.log.topics import DEAD_LETTERS, TopicList, full_means_overloaded
 from frazil.log.writer import Writer, exit_process
 from frazil.model import Clock, Rand, SteadyTime, TopicPartition
 from frazil.settings import LogConfig, TopicConfig
@@ -99,7 +99,7 @@ class Log:
         )
         self._is_closed = False
         self._floors: Floors = {}
-        self._topics = Topics(disk, rand, self._open_partition)
+        self._topics = TopicList(disk, rand, self._open_partition)
         self._subscribers: dict[str, Subscriber] = {}
 
     @classmethod
@@ -316,18 +316,17 @@ class Log:
 
     def _target(self, topic: str, append: Append, partition: int) -> Partition:
         """Return the partition for a batch. Raises if the batch cannot be appended there."""
-        if append.size_bytes > self.config.batch_bytes_max:
-            raise TooLarge(
-                f"a batch of {append.size_bytes} bytes is above log.batch_bytes_max "
-                f"({self.config.batch_bytes_max}); send smaller batches"
-            )
         target = self.partition(topic, partition)
         config = self.topic(topic).config
-        if config.batch_bytes_max is not None and append.size_bytes > config.batch_bytes_max:
-            raise TooLarge(
-                f"a batch of {append.size_bytes} bytes is above batch_bytes_max of topic {topic} "
-                f"({config.batch_bytes_max}); send smaller batches"
-            )
+        for setting, limit in (
+            ("log.batch_bytes_max", self.config.batch_bytes_max),
+            (f"batch_bytes_max of topic {topic}", config.batch_bytes_max),
+        ):
+            if limit is not None and append.size_bytes > limit:
+                raise TooLarge(
+                    f"a batch of {append.size_bytes} bytes is above {setting} ({limit}); send "
+                    "smaller batches"
+                )
         if append.keyless_index is not None and config.is_compacted:
             raise Malformed(
                 f"topic {topic} is compacted: every record needs a key, but record "

@@ -1,4 +1,4 @@
-"""Topics: the open topics of a log; create, change and delete them.
+"""TopicList: the open topics of a log; create, change and delete them.
 
 Every change runs on the writer thread, one at a time, and is durable before it is visible. A sync
 that fails is fatal; a full disk changes nothing. Lookups may be made from any thread.
@@ -43,7 +43,7 @@ OpenPartition = Callable[[str, int], Partition]
 """Opens a partition of a topic, by its index."""
 
 
-class Topics:
+class TopicList:
     """`create`, `alter`, `add_partitions` and `remove` belong to the writer thread."""
 
     def __init__(self, disk: Disk, rand: Rand, open_partition: OpenPartition) -> None:

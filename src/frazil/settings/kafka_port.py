@@ -18,8 +18,8 @@ REQUEST_BYTES_MIN = MiB
 
 
 class KafkaPortConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the Kafka port. It uses the certificate of `ingest`; if `ingest.token_file` is
-    set, clients authenticate by SASL PLAIN with a token as password."""
+    """Settings of the Kafka port. Its certificate and tokens are those of `ingest`. A token is the
+    password of SASL PLAIN."""
 
     enabled: Annotated[bool, doc("Open the Kafka port.")] = True
     host: Annotated[str | None, doc("Address to listen on. Default: that of `ingest.host`.")] = None

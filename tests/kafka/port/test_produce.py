@@ -123,7 +123,7 @@ def recrc(data: bytes) -> bytes:
         ("t", b"", -1, ErrorCode.INVALID_RECORD),
         ("t", batch(b"v")[:-1], -1, ErrorCode.INVALID_RECORD),
         ("t", batch(b"v") * 2, -1, ErrorCode.INVALID_RECORD),
-        ("t", transactional(), -1, ErrorCode.INVALID_TXN_STATE),
+        ("t", transactional(), -1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         ("t", bomb(), -1, ErrorCode.MESSAGE_TOO_LARGE),
         ("t", batch(bytes(100_000)), -1, ErrorCode.MESSAGE_TOO_LARGE),
         (

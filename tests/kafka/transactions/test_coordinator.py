@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from frazil.errors import Overloaded
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.transactions.metadata import EPOCH_LAST, TransactionState
 from frazil.kafka.wire.messages.describe_transactions import DescribeTransactionsRequest
 from frazil.kafka.wire.messages.list_transactions import ListTransactionsRequest
-from frazil.log import Marker, append_of_marker
+from frazil.log import Marker, Record, append_of_marker, append_of_records
 from frazil.model import Rand
 from frazil.settings import TransactionsConfig
 from tests.kafka.groups.build import TOPIC
@@ -38,6 +39,61 @@ def test_committed_is_read_and_aborted_is_not(version: int) -> None:
         assert producer.ended(is_commit=is_commit) is ErrorCode.NONE
         assert node.is_stable()
     assert node.visible(0) == node.visible(1) == [b"0", b"2"]
+
+
+def ready(version: int) -> Producer:
+    """A producer with a record in each partition, ready to commit."""
+    producer = begun(Producer(Node(), version=version).started(), 0, 1, 2)
+    for partition in range(3):
+        producer.produce(partition, b"kept")
+    producer.node.run()
+    return producer
+
+
+@BOTH
+def test_the_end_is_answered_after_the_markers(version: int) -> None:
+    """Whoever reads after the answer sees the commit."""
+    producer = ready(version)
+    node = producer.node
+    end = producer.end(is_commit=True)
+    while end.value is None:
+        assert not node.is_stable()
+        node.log.writer.step()
+        while node.posted and end.value is None:
+            node.posted.popleft()()
+    assert node.is_stable()
+    assert [node.visible(partition) for partition in range(3)] == [[b"kept"]] * 3
+
+
+@BOTH
+def test_markers_wait_for_room_on_the_disk(version: int) -> None:
+    producer = ready(version)
+    node = producer.node
+    end = producer.end(is_commit=True)
+    node.log.writer.step()  # the decision is durable
+    node.disk.faults.capacity_bytes = 0
+    node.pass_time(1000)
+    assert end.value is None and node.disk.fired["full"]
+    assert producer.end(is_commit=True).got.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    node.disk.faults.capacity_bytes = None
+    node.pass_time(1000)
+    assert end.got.error_code == ErrorCode.NONE and node.is_stable()
+    assert [node.visible(partition) for partition in range(3)] == [[b"kept"]] * 3
+
+
+@BOTH
+def test_a_transaction_ends_although_the_log_is_full(version: int) -> None:
+    """Until then nothing behind its first record can be trimmed."""
+    producer = ready(version)
+    node = producer.node
+    for size in (5_000, 500, 1):
+        record = Record(offset=0, timestamp_ms=0, key=b"k", value=bytes(size))
+        with pytest.raises(Overloaded):
+            while True:
+                node.log.append(TOPIC, append_of_records([record]))
+                node.run()
+    assert producer.ended(is_commit=True) is ErrorCode.NONE
+    assert node.is_stable()
 
 
 @BOTH
@@ -152,6 +208,7 @@ def test_repeated_requests_are_answered_alike(version: int) -> None:
     assert producer.end(is_commit=True).got.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
     node.run()
     node.kill()
+    node.run()
     for _ in range(2):
         assert producer.identity == identity
         repeated = producer.end(is_commit=True)
@@ -191,6 +248,7 @@ def test_epochs_run_out(version: int, end: str, is_killed: bool) -> None:
         node.run()
         if is_killed:
             node.kill()
+            node.run()
             box = producer.end(is_commit=True)
         assert producer.take(box.got) is ErrorCode.NONE
         expected.append(b"%d" % number)
@@ -258,6 +316,9 @@ def test_tools_see_what_is_open() -> None:
         (ListTransactionsRequest(state_filters=["Empty"]), 0),
         (ListTransactionsRequest(producer_id_filters=[producer.producer_id + 1]), 0),
         (ListTransactionsRequest(duration_filter=1), 0),
+        (ListTransactionsRequest(transactional_id_pattern="x|y"), 1),
+        (ListTransactionsRequest(transactional_id_pattern="y"), 0),
+        (ListTransactionsRequest(transactional_id_pattern="("), 0),
     ):
         assert len(queries.list_transactions(request).transaction_states) == count
     assert TransactionState.PREPARE_COMMIT.label == "PrepareCommit"
@@ -311,7 +372,7 @@ def test_all_or_none_whenever_the_power_goes(version: int, is_kill: bool) -> Non
         offset = node.fetch(is_stable=True).get(0, (0, "", 0))
         assert offset == (len(seen[0]), "", 0), f"cut at call {calls}: {offset}, {seen}"
         outcomes.add(len(seen[0]))
-        assert Producer(node, version=version).started()
+        Producer(node, version=version).started()
     assert outcomes == {0, 1, 2}
 
 

@@ -264,11 +264,15 @@ class TransactionMachine(RuleBasedStateMachine):
         if client.ending is None or client.ending.value is None:
             return
         response, client.ending = client.ending.value, None
+        producer_id = client.producer.producer_id
         code = client.producer.take(response)
         transaction = client.transaction
         if transaction is None:
             return
         if code is ErrorCode.NONE:
+            for partition in self.node.log.topic(TOPIC).partitions:
+                is_open = producer_id in partition.transactions.open_offsets
+                assert not is_open, "answered before every partition had its marker"
             client.transaction = None
             transaction.is_committed |= client.is_commit
             transaction.is_aborted |= not client.is_commit

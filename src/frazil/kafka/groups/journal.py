@@ -71,9 +71,11 @@ class Journal:
         """Where the records are. Raises `Unknown` without the topic."""
         return self._log.partition(*self._target)
 
-    def append(self, records: Sequence[KeyValue], done: Done) -> None:
-        """Write records, all or none."""
-        self._submit(append_of_records(self._records(records)), done)
+    def append(self, records: Sequence[KeyValue], done: Done, *, frees_space: bool = False) -> None:
+        """Write records, all or none. With `frees_space` also if the log is full: they let other
+        data be removed."""
+        append = append_of_records(self._records(records))
+        submit(self._log, self._target, append, self._post, done, frees_space=frees_space)
 
     def append_transactional(
         self, records: Sequence[KeyValue], producer_id: int, producer_epoch: int, done: Done
@@ -85,7 +87,8 @@ class Journal:
             producer_epoch=producer_epoch,
             transactional=True,
         )
-        self._submit(Append(parts=(payload,), header=parse_header(payload)), done)
+        append = Append(parts=(payload,), header=parse_header(payload))
+        submit(self._log, self._target, append, self._post, done)
 
     def append_marker(
         self,
@@ -104,7 +107,7 @@ class Journal:
             coordinator_epoch=coordinator_epoch,
             timestamp_ms=self._time.now_ms(),
         )
-        self._submit(append, done)
+        submit(self._log, self._target, append, self._post, done, frees_space=True)
 
     def _records(self, records: Sequence[KeyValue]) -> list[Record]:
         now_ms = self._time.now_ms()
@@ -113,14 +116,22 @@ class Journal:
             for number, (key, value) in enumerate(records)
         ]
 
-    def _submit(self, append: Append, done: Done) -> None:
-        submit(self._log, self._target, append, self._post, done)
 
-
-def submit(log: Log, target: TopicPartition, append: Append, post: Post, done: Done) -> None:
+def submit(
+    log: Log,
+    target: TopicPartition,
+    append: Append,
+    post: Post,
+    done: Done,
+    *,
+    frees_space: bool = False,
+) -> None:
     """Append a batch. `done` is posted once it is durable, or was not stored."""
     try:
-        future = log.append(target.topic, append, partition=target.partition)
+        if frees_space:
+            future = log.writer.submit(log.partition(*target), append, frees_space=True)
+        else:
+            future = log.append(target.topic, append, partition=target.partition)
     except FrazilError as error:
         post(partial(done, error))
         return

@@ -88,7 +88,7 @@ class TransactionHandlers:
         router.add(28, "0-5", self.commit_offsets)
         router.add(61, "0", self.describe_producers)
         router.add(65, "0", self.describe_transactions)
-        router.add(66, "0-1", self.list_transactions)
+        router.add(66, "0-2", self.list_transactions)
         router.add_feature(FEATURE, IMPLICIT_VERSION)
         self.coordinator.start()
 

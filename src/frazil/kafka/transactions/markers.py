@@ -97,7 +97,7 @@ class MarkerWriter:
             coordinator_epoch=COORDINATOR_EPOCH,
             timestamp_ms=self._time.now_ms(),
         )
-        submit(self._log, partition, append, self._post, done)
+        submit(self._log, partition, append, self._post, done, frees_space=True)
 
 
 def _is_moot(error: Exception, partition: TopicPartition, producer: ProducerEpoch) -> bool:

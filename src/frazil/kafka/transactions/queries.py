@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from frazil.errors import Malformed
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.transactions.metadata import NO_TIME, TransactionMetadata, TransactionState
 from frazil.kafka.transactions.transactional_ids import TransactionalIds
@@ -14,7 +17,26 @@ from frazil.kafka.wire.messages.list_transactions import (
     ListTransactionsResponse,
 )
 
+PATTERN_CHARACTERS_MAX = 1000
+"""Longest pattern of transactional ids."""
 LABELS = {state.label for state in TransactionState}
+
+
+def _matcher(pattern: str | None) -> Callable[[str], bool]:
+    """Return whether a whole id matches. RE2 takes linear time, whatever a client asks for."""
+    if not pattern:
+        return lambda _: True
+    import re2  # few clients have a pattern
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        if len(pattern) > PATTERN_CHARACTERS_MAX:
+            raise Malformed(f"a pattern of {len(pattern)} characters")
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        raise Malformed(f"no pattern: {error}") from None
+    return lambda text: compiled.fullmatch(text) is not None
 
 
 class TransactionQueries:
@@ -54,6 +76,10 @@ class TransactionQueries:
 
     def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
         """Return the ids that all filters let through."""
+        try:
+            is_asked = _matcher(request.transactional_id_pattern)
+        except Malformed:
+            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
         return ListTransactionsResponse(
             unknown_state_filters=[each for each in request.state_filters if each not in LABELS],
             transaction_states=[
@@ -64,6 +90,7 @@ class TransactionQueries:
                 )
                 for entry in self._ids
                 if self._matches(entry.current, request)
+                and is_asked(entry.current.transactional_id)
             ],
         )
 

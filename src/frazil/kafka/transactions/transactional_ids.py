@@ -15,6 +15,9 @@ from frazil.log import AppendResult
 from frazil.model import SteadyTime
 from frazil.settings import TransactionsConfig
 
+COMPLETE_DELAY_MS = 500
+"""How long the record of a completed transaction waits for a later one."""
+
 Saved = Callable[[ErrorCode], None]
 """Called once: NONE when the change is durable, otherwise why it was not made."""
 
@@ -24,7 +27,7 @@ class Transactional:
 
     def __init__(self, metadata: TransactionMetadata) -> None:
         self.current = metadata
-        """Durable; only a completed transaction may still be on its way to the disk."""
+        """Durable, except for the end of a transaction whose markers are all written."""
         self.pending: TransactionMetadata | None = None
         """What it becomes once that is durable. Meanwhile other changes are refused."""
         self.is_forgotten = False
@@ -70,7 +73,12 @@ class TransactionalIds:
         """Change an id once that is durable."""
         assert entry.pending is None
         entry.pending = after
-        self._journal.append([transaction_record(after)], partial(self._written, entry, saved))
+        # An open transaction keeps the log from being trimmed: it must end even if that is full.
+        self._journal.append(
+            [transaction_record(after)],
+            partial(self._written, entry, saved),
+            frees_space=after.state.is_prepared,
+        )
 
     def _written(
         self, entry: Transactional, saved: Saved, result: AppendResult | Exception
@@ -85,10 +93,15 @@ class TransactionalIds:
         _settle(entry)
 
     def complete(self, entry: Transactional, after: TransactionMetadata) -> None:
-        """Take a completed transaction at once. Its record may follow, or never be written: at
-        start the markers are then written again, unless there is a later record."""
-        self._journal.append([transaction_record(after)], _ignore)
+        """Take a completed transaction at once. Its record follows later, unless a busy producer
+        makes another one needed before: this saves a sync per transaction. Without either, the
+        markers are written again at start, where nothing can have followed them."""
         self._apply(entry, after)
+        self.timers.after(COMPLETE_DELAY_MS, partial(self._write_completed, entry, after))
+
+    def _write_completed(self, entry: Transactional, after: TransactionMetadata) -> None:
+        if entry.current is after and entry.pending is None:
+            self._journal.append([transaction_record(after)], _ignore)
 
     def _apply(self, entry: Transactional, after: TransactionMetadata) -> None:
         self._by_producer.pop(entry.current.producer_id, None)
@@ -121,4 +134,4 @@ def _settle(entry: Transactional) -> None:
 
 
 def _ignore(_: AppendResult | Exception) -> None:
-    """See `complete`."""
+    """Nothing depends on the record: see `complete`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -23,6 +24,8 @@ from tests.kafka.port.opened import OpenedPort, opened
 
 WAIT_S = 30
 
+Futures = Mapping[Any, Future[Any]]
+
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[OpenedPort]:
@@ -32,24 +35,24 @@ def port(tmp_path: Path) -> Iterator[OpenedPort]:
 
 @pytest.fixture
 def admin(port: OpenedPort) -> AdminClient:
-    client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port.port.port}"})
+    client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port.port}"})
     done(client.create_topics([NewTopic("t", 2)]))
     return client
 
 
-def done[T](futures: dict[object, Future[T]]) -> T:
+def done(futures: Futures) -> Any:
     (future,) = futures.values()
     return future.result(WAIT_S)
 
 
-def refused(futures: dict[object, Future[object]]) -> int:
+def refused(futures: Futures) -> int:
     with pytest.raises(KafkaException) as caught:
         done(futures)
     code: int = caught.value.args[0].code()
     return code
 
 
-def alter(admin: AdminClient, topic: str, name: str, value: str | None) -> dict[object, Future]:
+def alter(admin: AdminClient, topic: str, name: str, value: str | None) -> Futures:
     operation = AlterConfigOpType.SET if value is not None else AlterConfigOpType.DELETE
     entry = ConfigEntry(name, value or "", incremental_operation=operation)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
@@ -57,7 +60,7 @@ def alter(admin: AdminClient, topic: str, name: str, value: str | None) -> dict[
 
 
 def test_a_deleted_topic_is_gone_with_its_offsets(port: OpenedPort, admin: AdminClient) -> None:
-    address = {"bootstrap.servers": f"127.0.0.1:{port.port.port}"}
+    address = {"bootstrap.servers": f"127.0.0.1:{port.port}"}
     first_id = port.log.topic("t").topic_id
     producer = Producer(address)
     producer.produce("t", b"old", partition=0)
@@ -94,7 +97,8 @@ def test_settings_are_changed_and_reset(port: OpenedPort, admin: AdminClient) ->
     done(alter(admin, "t", "retention.ms", None))
     assert port.log.topic("t").config.retention_ms == before.retention_ms
     whole = ConfigResource(ResourceType.TOPIC, "t", {"retention.bytes": "1000000"})
-    done(admin.alter_configs([whole]))
+    with pytest.deprecated_call():
+        done(admin.alter_configs([whole]))
     config = port.log.topic("t").config
     assert (config.retention_bytes_max, config.cleanup) == (1_000_000, "expire")
     for name, value in (("retention.ms", "soon"), ("no.such", "1"), ("no.such", None)):
@@ -103,7 +107,7 @@ def test_settings_are_changed_and_reset(port: OpenedPort, admin: AdminClient) ->
 
 
 def test_records_are_deleted_below_an_offset(port: OpenedPort, admin: AdminClient) -> None:
-    producer = Producer({"bootstrap.servers": f"127.0.0.1:{port.port.port}"})
+    producer = Producer({"bootstrap.servers": f"127.0.0.1:{port.port}"})
     for number in range(10):
         producer.produce("t", str(number), partition=1)
     assert producer.flush(WAIT_S) == 0

@@ -1,4 +1,4 @@
-"""TopicChanges: DeleteTopics, CreatePartitions, DeleteRecords, AlterConfigs and
+"""TopicAdministration: DeleteTopics, CreatePartitions, DeleteRecords, AlterConfigs and
 IncrementalAlterConfigs."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Outcome = tuple[ErrorCode, str | None]
 DONE: Outcome = (ErrorCode.NONE, None)
 
 
-class TopicChanges:
+class TopicAdministration:
     """Owned by the event loop."""
 
     def __init__(

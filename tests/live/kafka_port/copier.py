@@ -1,6 +1,6 @@
 """Copies a topic to another one exactly once, as a program of its own: it can be killed.
 
-python -m tests.live.kafka.copier HOST:PORT INPUT OUTPUT
+python -m tests.live.kafka_port.copier HOST:PORT INPUT OUTPUT
 """
 
 from __future__ import annotations

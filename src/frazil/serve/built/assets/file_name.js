@@ -1,0 +1,1 @@
+function e(e,t,n){let r=e.normalize(`NFKD`).toLowerCase().replace(/[^a-z0-9]+/g,`-`).replace(/^-+|-+$/g,``).slice(0,56).replace(/-+$/,``)||n;for(let e=1;;e++){let n=e===1?r:`${r}-${e}`;if(!t.includes(n))return n}}export{e as t};
