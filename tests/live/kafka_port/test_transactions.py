@@ -104,7 +104,8 @@ def rows(node: Node, topic: str) -> list[bytes]:
     """Return what SQL finds, in the same order as `read`."""
     with Client(node.url, token=None, ca_file=None) as client:
         found = client.ask(f"SELECT value FROM topic_{topic} ORDER BY _log_partition, _offset")
-    return found.column("value").to_pylist()
+    values: list[bytes] = found.column("value").to_pylist()
+    return values
 
 
 def test_librdkafka(node: Node) -> None:
