@@ -49,7 +49,7 @@ OWNERS: dict[str, set[str] | None] = {
     "shtab": {"cli"},
     "uvloop": {"cli", "reader"},
     "zstandard": {"ingest", "otlp_files"},
-    "confluent_kafka": {"lake"},
+    "confluent_kafka": {"lake", "cli"},
     "py4j": {"lake"},
     "pyspark": {"lake"},
     "pyiceberg": {"lake"},

@@ -23,7 +23,7 @@ FOLDERS = {
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
     "frazil.serve": ["status", "metrics", "saved", "http", "api"],
-    "frazil.cli": ["terminal", "views", "shell", "commands"],
+    "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],
 }

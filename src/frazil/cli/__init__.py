@@ -9,6 +9,7 @@
     version.py      `--version`
 
     commands/       one file per verb
+    kafka/          what the verbs of the Kafka port share
     views/          what commands print
     shell/          the interactive SQL shell
     terminal/       text, tables, colors and progress on a terminal

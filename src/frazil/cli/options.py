@@ -39,6 +39,17 @@ def add_credentials(parser: argparse.ArgumentParser) -> None:
     add("--ca-file", metavar="FILE", help="trust certificates of these authorities (PEM)")
 
 
+def inherit_flags(
+    parent: argparse.ArgumentParser, verbs: argparse._SubParsersAction[argparse.ArgumentParser]
+) -> None:
+    """Let flags that a verb and the verbs below it share stand before or behind the second one."""
+    shared = {action.dest for action in parent._actions}  # noqa: SLF001 no public list of them
+    for verb in set(verbs.choices.values()):
+        for action in verb._actions:  # noqa: SLF001
+            if action.dest in shared:
+                action.default = argparse.SUPPRESS  # the value of the parent stays
+
+
 def folder_config(options: argparse.Namespace) -> Config:
     """Return the settings of a verb that has `--config` and `--data`."""
     from frazil.config import load

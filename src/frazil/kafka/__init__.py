@@ -26,6 +26,7 @@ Everything is owned by the event loop. Files are read, and large batches checked
 "frazil-kafka-read" and "frazil-kafka". The log's writer thread completes futures.
 """
 
+from frazil.kafka.groups.lag import GroupLag
 from frazil.kafka.port import KafkaPort, KafkaUse
 
-__all__ = ["KafkaPort", "KafkaUse"]
+__all__ = ["GroupLag", "KafkaPort", "KafkaUse"]

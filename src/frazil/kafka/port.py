@@ -22,6 +22,7 @@ from frazil.kafka.loop_inbox import LoopInbox
 from frazil.kafka.produce.produce import Produce
 from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter
+from frazil.kafka.topics.topic_administration import TopicAdministration
 from frazil.kafka.topics.topics import Topics
 from frazil.kafka.transactions.coordinator import TransactionCoordinator
 from frazil.kafka.transactions.handlers import TransactionHandlers
@@ -132,6 +133,7 @@ class KafkaPort:
             for family in (
                 Login(auth),
                 Topics(log, broker, config, workers),
+                TopicAdministration(log, config, workers, coordinator.topic_deleted),
                 Produce(log, inbox, clock, workers, transactions),
                 Fetch(log, watch, responses, config, readers),
                 Offsets(log, readers),

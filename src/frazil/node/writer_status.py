@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from heapq import nlargest
 
 from frazil.ingest import (
     OtlpPorts,
@@ -16,11 +17,13 @@ from frazil.ingest import (
     totals_of,
     truncated_by_limit,
 )
-from frazil.kafka import KafkaPort
+from frazil.kafka import GroupLag, KafkaPort
 from frazil.log import Log
 from frazil.model import Clock, Signal
 from frazil.status import (
     Check,
+    GroupPartitionStatus,
+    GroupStatus,
     Health,
     IngestStatus,
     KafkaStatus,
@@ -38,6 +41,8 @@ from frazil.status import (
 )
 
 ACKNOWLEDGED, SYNCED = "frazil.ingest.ack.ms", "frazil.log.sync.ms"
+GROUPS_MAX, GROUP_PARTITIONS_MAX = 100, 1000
+"""Consumer groups, and their partitions, in the status; those with the largest lag."""
 RATES = ("accepted_requests", "accepted_records", "accepted_bytes")
 
 
@@ -75,7 +80,7 @@ def writer_status(
         started_ms=uptime.started_ms,
         uptime_s=uptime.uptime_s,
         ingest=_ingest_status(otlp, uptime.rates),
-        kafka=None if kafka is None else KafkaStatus(**asdict(kafka.use())),
+        kafka=None if kafka is None else _kafka_status(kafka),
         log=_log_use(log, uptime.rates),
         subscribers=[
             SubscriberStatus(
@@ -119,6 +124,38 @@ def _ingest_status(otlp: OtlpPorts, rates: Rates) -> IngestStatus:
         truncations=truncated_by_limit(),
         redactions=redacted_by_action(),
         full_services=otlp.full_services(),
+    )
+
+
+def _kafka_status(kafka: KafkaPort) -> KafkaStatus:
+    by_group: dict[str, list[GroupLag]] = {}
+    lags = kafka.groups.lag()
+    for each in lags:
+        by_group.setdefault(each.group_id, []).append(each)
+    groups = [
+        GroupStatus(
+            group=name,
+            state=of_group[0].state,
+            members=of_group[0].members,
+            partitions=len(of_group),
+            lag_offsets=sum(each.lag for each in of_group),
+        )
+        for name, of_group in by_group.items()
+    ]
+    return KafkaStatus(
+        **asdict(kafka.use()),
+        group_count=len(kafka.groups.groups),
+        groups=nlargest(GROUPS_MAX, groups, key=lambda group: group.lag_offsets),
+        group_partitions=[
+            GroupPartitionStatus(
+                group=each.group_id,
+                topic=each.partition.topic,
+                partition=each.partition.partition,
+                committed_offset=each.committed_offset,
+                lag_offsets=each.lag,
+            )
+            for each in nlargest(GROUP_PARTITIONS_MAX, lags, key=lambda lag: lag.lag)
+        ],
     )
 
 

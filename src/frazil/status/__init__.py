@@ -14,6 +14,8 @@ from frazil.status.health import Check, Health, is_ready, readiness_text
 from frazil.status.process import ProcessInfo, process_info
 from frazil.status.uptime import WINDOW_S, Rates, State, Timing, Uptime
 from frazil.status.writer import (
+    GroupPartitionStatus,
+    GroupStatus,
     IngestStatus,
     KafkaStatus,
     LogUse,
@@ -29,6 +31,8 @@ __all__ = [
     "WINDOW_S",
     "Check",
     "Family",
+    "GroupPartitionStatus",
+    "GroupStatus",
     "Health",
     "IngestStatus",
     "KafkaStatus",

@@ -88,6 +88,32 @@ class KafkaStatus(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     connections: int
     in_flight_bytes: Annotated[int, doc("Requests not answered yet.")]
+    group_count: Annotated[int, doc("Consumer groups.")]
+    groups: Annotated[list[GroupStatus], doc("Those with the largest lag first; at most 100.")]
+    group_partitions: Annotated[
+        list[GroupPartitionStatus],
+        doc("Committed offsets, those with the largest lag first; at most 1,000."),
+    ]
+
+
+class GroupStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer group."""
+
+    group: str
+    state: str
+    members: int
+    partitions: Annotated[int, doc("Partitions with a committed offset.")]
+    lag_offsets: Annotated[int, doc("Offsets that are not committed yet.")]
+
+
+class GroupPartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition that a group has committed an offset of."""
+
+    group: str
+    topic: str
+    partition: int
+    committed_offset: int
+    lag_offsets: int
 
 
 class LogUse(msgspec.Struct, frozen=True, kw_only=True):

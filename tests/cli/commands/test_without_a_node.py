@@ -48,13 +48,17 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_topics_lists_every_partition(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_topics_of_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The flags stand before or behind the second verb."""
     assert cli.main(["topics", "--data", str(folder), "--json"]) == 0
-    partitions = {(line["topic"], line["partition"]): line for line in lines(capsys)}
-    assert partitions["events", 0]["durable_watermark"] == COUNT
-    assert partitions["events", 1]["durable_watermark"] == 0
-    assert cli.main(["topics", "--data", str(folder)]) == 0
-    assert "events" in capsys.readouterr().out
+    topics = {line["topic"]: line for line in lines(capsys)}
+    assert (topics["events"]["partitions"], topics["events"]["records"]) == (2, COUNT)
+    assert cli.main(["topics", "describe", "events", "--data", str(folder)]) == 0
+    assert f"events: {COUNT} records" in capsys.readouterr().out
+    assert cli.main(["topics", "--data", str(folder), "describe", "events", "--json"]) == 0
+    (described,) = lines(capsys)
+    ends = [part["durable_watermark"] for part in described["partitions"]]  # type: ignore[attr-defined]
+    assert ends == [COUNT, 0]
 
 
 def test_another_folder_is_rejected_and_left_alone(

@@ -8,7 +8,10 @@ sql.py          query with SQL
 tail.py         print records as they arrive
 trace.py        show a trace, or list the newest
 services.py     show request rate, error rate and latency of services
-topics.py       list topics and partitions of the log
+topics.py       list, create, alter, delete and describe topics
+groups.py       list, describe, reset and delete consumer groups
+produce.py      send lines as records to a topic
+consume.py      print the records of a topic
 subscribers.py  list the subscribers of the log
 repair.py       find and set aside damaged parts of the log
 flush.py        commit everything durable to the tables

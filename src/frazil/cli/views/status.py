@@ -18,6 +18,7 @@ TABLES = {"logs": "logs", "traces": "spans", "metrics": "metrics"}
 """Signal -> its table, which also names its topic."""
 STATE_COLORS = {"ok": GREEN, "degraded": YELLOW, "failed": RED}
 HOT = "hot_"
+GROUPS_SHOWN = 3
 
 Json = Mapping[str, Any]
 
@@ -31,6 +32,7 @@ def screen(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]
     yield from _sizes(status, columns, paint)
     yield from _lake(status["lake"], columns, paint)
     yield from _subscribers(status["subscribers"], columns, paint)
+    yield from _groups(status["kafka"], columns, paint)
     yield from _problems(status["checks"], columns, paint)
 
 
@@ -226,6 +228,24 @@ def _subscribers(subscribers: Sequence[Json], columns: int, paint: Colors) -> It
         yield paint(
             shortened(f"subscribers {', '.join(lags)}", columns), *(() if behind else (DIM,))
         )
+
+
+def _groups(kafka: Json | None, columns: int, paint: Colors) -> Iterator[str]:
+    """List the consumer groups that lag most; count the others."""
+    if kafka is None or not kafka["groups"]:
+        return
+    behind = [each for each in kafka["groups"] if each["lag_offsets"]]
+    lags = [
+        f"{safe(each['group'])} lags by {count_text(each['lag_offsets'])} ({each['state'].lower()})"
+        for each in behind[:GROUPS_SHOWN]
+    ]
+    if len(behind) > GROUPS_SHOWN:
+        lags.append(f"{len(behind) - GROUPS_SHOWN} more lag")
+    rest = kafka["group_count"] - len(behind)
+    if rest > 0 and len(behind) < len(kafka["groups"]):
+        lags.append(f"{rest} up to date")
+    text = shortened(f"groups      {', '.join(lags)}", columns)
+    yield paint(text, *(() if behind else (DIM,)))
 
 
 def _problems(checks: Sequence[Json], columns: int, paint: Colors) -> Iterator[str]:

@@ -72,7 +72,7 @@ class GroupCoordinator:
                 self.administration.remove_offsets(group_id, gone, _ignore)
 
     def lag(self) -> list[GroupLag]:
-        """Return how far each group is behind, by partition."""
+        """Return how far each group is behind, by partition. Any thread may call it."""
         return lag_of(self._log, self.groups, self.offsets)
 
 

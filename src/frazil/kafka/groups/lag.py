@@ -32,7 +32,8 @@ class GroupLag:
 def lag_of(log: Log, groups: Groups, offsets: OffsetStore) -> list[GroupLag]:
     """Return the lag of all groups. Partitions that no longer exist have none."""
     found = []
-    for group in groups:
+    # `list` and `sorted` copy: the owner of the groups may change them meanwhile.
+    for group in list(groups):
         for partition, committed in sorted(offsets.of_group(group.group_id).items()):
             try:
                 view = log.partition(*partition).view

@@ -1,5 +1,6 @@
 """kafka/topics: topics and the cluster, as clients see them.
 
-topics.py         Topics: Metadata, CreateTopics, DescribeConfigs, DescribeCluster
-topic_configs.py  Kafka's names of the settings of a topic
+topics.py               Topics: Metadata, CreateTopics, DescribeConfigs, DescribeCluster
+topic_administration.py TopicAdministration: delete, add partitions, change settings, delete records
+topic_configs.py        Kafka's names of the settings of a topic
 """

@@ -141,6 +141,11 @@ def with_configs(
     return TopicConfig(**values)
 
 
+def is_topic_config(name: str, log: LogConfig) -> bool:
+    """Return whether topics have a setting of this name."""
+    return name in OWN or name in WITHOUT_EFFECT or name in dict(_fixed(log))
+
+
 def config_entries(
     config: TopicConfig, port: KafkaPortConfig, log: LogConfig
 ) -> Iterator[ConfigEntry]:

@@ -127,7 +127,12 @@ class Topics:
                 pass  # another client has created it with other settings
             except FrazilError as error:
                 return MetadataResponse.MetadataResponseTopic(_create_code(error), name)
-        return self._described(self._log.topic(name))
+        try:
+            return self._described(self._log.topic(name))
+        except Unknown:  # deleted meanwhile
+            return MetadataResponse.MetadataResponseTopic(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name
+            )
 
     async def _create(self, name: str, config: TopicConfig) -> Topic:
         return await self._threads.run(self._log.create_topic, name, config)

@@ -23,6 +23,7 @@ def gauges(status: Status, processes: Sequence[tuple[str, ProcessInfo]]) -> Iter
     yield from _hot(status)
     yield from _lake(status)
     yield from _subscribers(status)
+    yield from _groups(status)
     yield from _processes(processes)
 
 
@@ -95,6 +96,24 @@ def _subscribers(status: Status) -> Iterator[Family]:
         "frazil_subscriber_in_flight_batches",
         "Batches claimed or waiting for a retry.",
         "in_flight_batches",
+    )
+
+
+def _groups(status: Status) -> Iterator[Family]:
+    if status.kafka is None:
+        return
+    groups = [((("group", each.group),), each) for each in status.kafka.groups]
+    partitions = [
+        ((("group", p.group), ("partition", str(p.partition)), ("topic", p.topic)), p)
+        for p in status.kafka.group_partitions
+    ]
+    yield gauge("frazil_kafka_groups", "Consumer groups.", status.kafka.group_count)
+    yield _by(groups, "frazil_kafka_group_members", "Members of a consumer group.", "members")
+    yield _by(
+        partitions,
+        "frazil_kafka_group_lag_offsets",
+        "Offsets that a consumer group has not committed yet, of the 1,000 largest lags.",
+        "lag_offsets",
     )
 
 

@@ -79,6 +79,10 @@ def _log_status(context: NodeContext, writer: WriterStatus) -> model.LogStatus:
         topics=[
             model.TopicStatus(
                 topic=topic.name,
+                cleanup=topic.config.cleanup,
+                retention_ms=topic.config.retention_ms,
+                retention_bytes_max=topic.config.retention_bytes_max,
+                awaits_lake=topic.config.awaits_lake,
                 partitions=[_partition_status(context, topic, each) for each in topic.partitions],
             )
             for topic in context.log.topics()

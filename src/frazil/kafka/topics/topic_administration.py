@@ -1,0 +1,278 @@
+"""TopicAdministration: DeleteTopics, CreatePartitions, DeleteRecords, AlterConfigs and
+IncrementalAlterConfigs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from frazil.errors import FrazilError, Malformed, OutOfRange, Unknown
+from frazil.httpd import WorkerThreads
+from frazil.kafka.broker import NODE_ID
+from frazil.kafka.context import RequestContext
+from frazil.kafka.error_codes import ErrorCode, error_code
+from frazil.kafka.router import ApiRouter
+from frazil.kafka.topics.topic_configs import OWN, default_config, is_topic_config, with_configs
+from frazil.kafka.topics.topics import TOPIC_RESOURCE, why_read_only
+from frazil.kafka.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from frazil.kafka.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+from frazil.kafka.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from frazil.kafka.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from frazil.kafka.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from frazil.kafka.wire.schema import UUID_ZERO
+from frazil.log import Log
+from frazil.settings import KafkaPortConfig, TopicConfig
+
+DELETE_TOPICS, DELETE_RECORDS, ALTER_CONFIGS, CREATE_PARTITIONS = 20, 21, 33, 37
+INCREMENTAL_ALTER_CONFIGS = 44
+SET, DELETE = 0, 1
+"""What to do with a setting. Appending and subtracting is for lists of values; here no setting has
+more than one value."""
+ALL_RECORDS = -1
+"""Delete the records up to the last stable offset."""
+NO_OFFSET = -1
+
+Outcome = tuple[ErrorCode, str | None]
+"""Code and message for the client."""
+DONE: Outcome = (ErrorCode.NONE, None)
+
+
+class TopicAdministration:
+    """Owned by the event loop."""
+
+    def __init__(
+        self,
+        log: Log,
+        config: KafkaPortConfig,
+        threads: WorkerThreads,
+        on_deleted: Callable[[str], None],
+    ) -> None:
+        """`on_deleted` is called with the name of each deleted topic, on the event loop."""
+        self._log = log
+        self._config = config
+        self._threads = threads
+        self._on_deleted = on_deleted
+
+    def register(self, router: ApiRouter) -> None:
+        router.add(DELETE_TOPICS, "1-6", self.delete_topics)
+        router.add(DELETE_RECORDS, "0-2", self.delete_records)
+        router.add(ALTER_CONFIGS, "0-2", self.alter_configs)
+        router.add(CREATE_PARTITIONS, "0-3", self.create_partitions)
+        router.add(INCREMENTAL_ALTER_CONFIGS, "0-1", self.incremental_alter_configs)
+
+    async def delete_topics(
+        self, request: DeleteTopicsRequest, context: RequestContext
+    ) -> DeleteTopicsResponse:
+        """Delete topics, by name or id."""
+        asked = request.topics or [
+            DeleteTopicsRequest.DeleteTopicState(name) for name in request.topic_names
+        ]
+        return DeleteTopicsResponse(responses=[await self._delete(each) for each in asked])
+
+    async def _delete(
+        self, asked: DeleteTopicsRequest.DeleteTopicState
+    ) -> DeleteTopicsResponse.DeletableTopicResult:
+        try:
+            if asked.name is None:
+                topic = self._log.topic_by_id(UUID(bytes=asked.topic_id))
+            else:
+                topic = self._log.topic(asked.name)
+        except Unknown as error:
+            is_id = asked.name is None
+            code = ErrorCode.UNKNOWN_TOPIC_ID if is_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return DeleteTopicsResponse.DeletableTopicResult(
+                asked.name, asked.topic_id, code, str(error)
+            )
+        outcome = _protected(topic.name)
+        if outcome is None:
+            try:
+                await self._threads.run(self._log.delete_topic, topic.name)
+                self._on_deleted(topic.name)
+                outcome = DONE
+            except FrazilError as error:
+                outcome = error_code(error), str(error)
+        topic_id = topic.topic_id.bytes if outcome == DONE else UUID_ZERO
+        return DeleteTopicsResponse.DeletableTopicResult(topic.name, topic_id, *outcome)
+
+    async def create_partitions(
+        self, request: CreatePartitionsRequest, context: RequestContext
+    ) -> CreatePartitionsResponse:
+        """Add partitions to topics, or only check whether they could be."""
+        names = [asked.name for asked in request.topics]
+        results = []
+        for asked in request.topics:
+            if names.count(asked.name) > 1:
+                outcome: Outcome = ErrorCode.INVALID_REQUEST, f"{asked.name} is named twice"
+            else:
+                outcome = await self._grow(asked, is_real=not request.validate_only)
+            results.append(
+                CreatePartitionsResponse.CreatePartitionsTopicResult(asked.name, *outcome)
+            )
+        return CreatePartitionsResponse(results=results)
+
+    async def _grow(
+        self, asked: CreatePartitionsRequest.CreatePartitionsTopic, *, is_real: bool
+    ) -> Outcome:
+        try:
+            before = len(self._log.topic(asked.name).partitions)
+            protected = _protected(asked.name)
+            if protected is not None:
+                return protected
+            if asked.count <= before:
+                why = f"topic {asked.name} has {before} partitions; {asked.count} is not more"
+                return ErrorCode.INVALID_PARTITIONS, why
+            if asked.assignments and [each.broker_ids for each in asked.assignments] != [
+                [NODE_ID]
+            ] * (asked.count - before):
+                why = f"assign each of the new partitions to broker {NODE_ID} alone"
+                return ErrorCode.INVALID_REPLICA_ASSIGNMENT, why
+            default_config(self._config, asked.count)  # raises if there are too many
+            if is_real:
+                await self._threads.run(self._log.add_partitions, asked.name, asked.count)
+        except Malformed as error:
+            return ErrorCode.INVALID_PARTITIONS, str(error)
+        except FrazilError as error:
+            return error_code(error), str(error)
+        return DONE
+
+    async def delete_records(
+        self, request: DeleteRecordsRequest, context: RequestContext
+    ) -> DeleteRecordsResponse:
+        """Delete the records of partitions below an offset."""
+        return DeleteRecordsResponse(
+            topics=[
+                DeleteRecordsResponse.DeleteRecordsTopicResult(
+                    topic.name,
+                    [
+                        DeleteRecordsResponse.DeleteRecordsPartitionResult(
+                            asked.partition_index, *await self._trim(topic.name, asked)
+                        )
+                        for asked in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    async def _trim(
+        self, topic: str, asked: DeleteRecordsRequest.DeleteRecordsPartition
+    ) -> tuple[int, ErrorCode]:
+        """Return the new start of a partition, and the code for the client."""
+        try:
+            partition = self._log.partition(topic, asked.partition_index)
+            if why_read_only(topic) is not None:
+                return NO_OFFSET, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            before = asked.offset
+            if before == ALL_RECORDS:
+                before = partition.view.last_stable_offset
+            if before < 0:
+                raise OutOfRange(f"offset {before} is negative")
+            start = await self._threads.run(
+                self._log.delete_records, topic, asked.partition_index, before
+            )
+        except FrazilError as error:
+            return NO_OFFSET, error_code(error)
+        return start, ErrorCode.NONE
+
+    async def alter_configs(
+        self, request: AlterConfigsRequest, context: RequestContext
+    ) -> AlterConfigsResponse:
+        """Replace the settings of topics: those that are not named get their default."""
+        results = []
+        for asked in request.resources:
+            unnamed = dict.fromkeys(OWN)
+            values = {**unnamed, **{each.name: each.value for each in asked.configs}}
+            outcome = await self._alter(
+                asked.resource_type, asked.resource_name, values, is_real=not request.validate_only
+            )
+            results.append(
+                AlterConfigsResponse.AlterConfigsResourceResponse(
+                    *outcome, asked.resource_type, asked.resource_name
+                )
+            )
+        return AlterConfigsResponse(responses=results)
+
+    async def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest, context: RequestContext
+    ) -> IncrementalAlterConfigsResponse:
+        """Change settings of topics, and leave the others."""
+        results = []
+        for asked in request.resources:
+            outcome = _check_operations(asked)
+            if outcome is None:
+                outcome = await self._alter(
+                    asked.resource_type,
+                    asked.resource_name,
+                    {
+                        each.name: each.value if each.config_operation == SET else None
+                        for each in asked.configs
+                    },
+                    is_real=not request.validate_only,
+                )
+            results.append(
+                IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                    *outcome, asked.resource_type, asked.resource_name
+                )
+            )
+        return IncrementalAlterConfigsResponse(responses=results)
+
+    async def _alter(
+        self, kind: int, name: str, values: Mapping[str, str | None], *, is_real: bool
+    ) -> Outcome:
+        """Change settings of a topic. Those without a value get their default."""
+        if kind != TOPIC_RESOURCE:
+            why = "only settings of topics can be changed; those of the node are in frazil.toml"
+            return ErrorCode.INVALID_REQUEST, why
+        try:
+            config = self._log.topic(name).config
+            protected = _protected(name)
+            if protected is not None:
+                return protected
+            changed = self._changed(config, values)
+            if is_real:
+                changes = {
+                    field: value
+                    for field in config.__struct_fields__
+                    if (value := getattr(changed, field)) != getattr(config, field)
+                }
+                await self._threads.run(self._log.alter_topic, name, changes)
+        except Malformed as error:
+            return ErrorCode.INVALID_CONFIG, str(error)
+        except FrazilError as error:
+            return error_code(error), str(error)
+        return DONE
+
+    def _changed(self, config: TopicConfig, values: Mapping[str, str | None]) -> TopicConfig:
+        default = default_config(self._config)
+        fields = {name: getattr(config, name) for name in config.__struct_fields__}
+        for name, value in values.items():
+            if not is_topic_config(name, self._log.config):
+                raise Malformed(f"there is no setting {name} for topics")
+            if value is None and name in OWN:
+                fields[OWN[name].field] = getattr(default, OWN[name].field)
+        # Checked together: one default may not go with another value.
+        return with_configs(TopicConfig(**fields), values, self._log.config)
+
+
+def _protected(topic: str) -> Outcome | None:
+    """Return the refusal to change a topic that belongs to the node; None if it may be changed."""
+    if why_read_only(topic) is None:
+        return None
+    why = f"topic {topic} belongs to the node and cannot be changed or deleted"
+    return ErrorCode.TOPIC_AUTHORIZATION_FAILED, why
+
+
+def _check_operations(asked: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Outcome | None:
+    names = [each.name for each in asked.configs]
+    for each in asked.configs:
+        if names.count(each.name) > 1:
+            return ErrorCode.INVALID_REQUEST, f"{each.name} is named twice"
+        if each.config_operation not in (SET, DELETE):
+            return ErrorCode.INVALID_CONFIG, f"{each.name} is not a list of values; set it"
+    return None
