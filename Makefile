@@ -73,6 +73,7 @@ $(STAMP): $(LOCK) $(RUN)
 	@$(PIP) --require-hashes -r $(LOCK)
 	@$(PY) -m tests.live.kafka.jars
 	@$(PY) -m tests.live.rest_catalog.jars
+	@$(PY) -m tests.live.s3.jars
 	@touch $@
 
 test: $(STAMP) ## Run every test; ARGS="-k name" passes options to pytest

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -33,8 +34,24 @@ KEPT = re.compile(
     r"(LANG|TERM|PIP_\w+|\w+_proxy|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|JAVA_\w+|FRAZIL_\w+)$", re.I
 )
 """Variables of this machine that say where packages come from."""
+RUN_TOO = re.compile(
+    r"make\s*(#|$)|pip install\b|opentelemetry-|frazil (warm|backup|restore)\b"
+    r"|frazil doctor .*--spark|frazil demo\s*(#|$)|frazil up --data restored"
+    r"|frazil pyspark\b|(python|spark-submit \S+ \S+) examples/"
+)
+"""Commands that are too slow for the tests, or need a network, but that a newcomer runs."""
+UNTIL_STOPPED = {
+    r"frazil (demo\s*(#|$)|up )": 20,
+    r"examples/(?!.*--drain)": 60,
+}
+"""Commands that run until stopped, and after how many seconds that is. Spark starts slowly."""
+BESIDE_A_NODE = re.compile(r"frazil (backup|pyspark)\b")
+"""Commands on a data folder that a node may use."""
+APP = "import logging\n\nlogging.getLogger('app').warning('it runs')\n"
+"""The reader's program."""
 COMMAND_S_MAX = 300
 ENDLESS_S = 5
+POLL_S = 0.1
 DONE = "newcomer-done"
 
 
@@ -61,14 +78,24 @@ class Shell:
         self._process.stdin.write(f"{command}\necho {DONE} $?\n")
         self._process.stdin.flush()
         lines: list[str] = []
-        for line in self._process.stdout:
-            self._log.write(line)
-            self._log.flush()
-            before, found, code = line.rpartition(f"{DONE} ")
-            if found:
-                return int(code), "".join([*lines, before])
-            lines.append(line)
+        too_long = threading.Timer(COMMAND_S_MAX, self._end_command)
+        too_long.start()
+        try:
+            for line in self._process.stdout:
+                self._log.write(line)
+                self._log.flush()
+                before, found, code = line.rpartition(f"{DONE} ")
+                if found:
+                    return int(code), "".join([*lines, before])
+                lines.append(line)
+        finally:
+            too_long.cancel()
         return 1, "the shell has ended"
+
+    def _end_command(self) -> None:
+        """End what the shell waits for. The shell goes on."""
+        self._log.write(f"not done after {COMMAND_S_MAX} s\n")
+        subprocess.run(["pkill", "-KILL", "-P", str(self._process.pid)], check=False)
 
     def close(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
@@ -91,7 +118,7 @@ def main() -> int:
 
 
 def _walk(folder: Path, log: IO[str]) -> int:
-    clone, home = folder / "frazil", folder / "home"
+    clone, home, begin = folder / "frazil", folder / "home", time.monotonic()
     home.mkdir()
     subprocess.run(["git", "clone", "--quiet", f"file://{ROOT}", str(clone)], check=True)
     print(f"clone: {_megabytes(clone)} MB, of it .git {_megabytes(clone / '.git')} MB", flush=True)
@@ -104,6 +131,7 @@ def _walk(folder: Path, log: IO[str]) -> int:
         print(f"page: {title!r}, picture in {folder}.png", flush=True)
         failed = _follow(clone, environment, log, is_node_up=True)
     failed += _follow(clone, environment, log, is_node_up=False)
+    print(f"everything: {(time.monotonic() - begin) / 60:.1f} minutes", flush=True)
     for place in failed:
         print(f"failed: {place}", flush=True)
     return 1 if failed else 0
@@ -143,24 +171,24 @@ def _free_ports(count: int) -> list[int]:
 def _node(clone: Path, environment: dict[str, str], log: IO[str]) -> Iterator[float]:
     """Run `make up` until it is ready, and stop it at the end as Ctrl-C does."""
     begin = time.monotonic()
-    with subprocess.Popen(
-        ["make", "up"],
-        cwd=clone,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
+    banner = clone.with_name("banner")
+    with (
+        banner.open("w") as output,
+        subprocess.Popen(
+            ["make", "up"],
+            cwd=clone,
+            env=environment,
+            stdout=output,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
-            for line in process.stdout:
-                log.write(line)
-                log.flush()
-                if "Ctrl-C" in line:
-                    break
-            else:
-                raise SystemExit("make up has ended; see the log")
+            while "Ctrl-C" not in banner.read_text():
+                if process.poll() is not None:
+                    raise SystemExit("make up has ended; see the log")
+                time.sleep(POLL_S)
             yield time.monotonic() - begin
         finally:
             os.killpg(process.pid, signal.SIGINT)
@@ -183,6 +211,7 @@ def _follow(
     clone: Path, environment: dict[str, str], log: IO[str], *, is_node_up: bool
 ) -> list[str]:
     """Run what README and docs show, in order, in one shell. Returns what failed."""
+    (clone / "app.py").write_text(APP)
     shell = Shell(clone, environment, log)
     shell.run(". .venv/bin/activate")
     failed = []
@@ -190,7 +219,7 @@ def _follow(
         for page in GUIDES:
             ran, left = 0, Counter[str]()
             for block in blocks_of(page):
-                for command, reason in _commands(block, clone, is_node_up):
+                for command, reason in _commands(block, is_node_up):
                     if reason is not None:
                         left[reason] += 1
                         continue
@@ -208,23 +237,33 @@ def _follow(
     return failed
 
 
-def _commands(block: Block, clone: Path, is_node_up: bool) -> Iterator[tuple[str, str | None]]:
+def _commands(block: Block, is_node_up: bool) -> Iterator[tuple[str, str | None]]:
     """Yield each command of a block, and why it is not run; those for another time are left out."""
     if block.language == "python":
-        file = clone / "newcomer.py"
         if bool(pages.ON_FOLDER.search(block.text)) != is_node_up:
-            file.write_text(block.text)
-            reason = "needs Spark's shell" if block.page.name == "spark.md" else None
-            reason = "needs a damaged log" if "repair_partition" in block.text else reason
-            yield f"cat > {file.name} <<'END'\n{block.text}END\npython {file.name}", reason
+            reason = "needs a damaged log" if "repair_partition" in block.text else None
+            # The programs of docs/spark.md are one.
+            verb = ">>" if block.page.name == "spark.md" else ">"
+            file = f"newcomer_{block.page.stem}.py"
+            yield f"cat {verb} {file} <<'END'\n{block.text}END\npython {file}", reason
     elif block.language == "sh":
         for command in commands_of(block.text):
-            if bool(pages.ON_FOLDER.search(command)) == is_node_up:
+            needs_folder = pages.ON_FOLDER.search(command) and not BESIDE_A_NODE.match(command)
+            if bool(needs_folder) == is_node_up:
                 continue
-            reason = reason_not_to_run(command)
-            if pages.ENDLESS.search(command):
-                command = f"timeout -s INT {ENDLESS_S} {command.partition(' #')[0]} || true"
-            yield command, reason
+            yield _stopping(command), None if RUN_TOO.match(command) else reason_not_to_run(command)
+
+
+def _stopping(command: str) -> str:
+    """Return a command that does not read from the shell, and ends."""
+    seconds = ENDLESS_S if pages.ENDLESS.search(command) else None
+    for pattern, after_s in UNTIL_STOPPED.items():
+        seconds = after_s if re.search(pattern, command) else seconds
+    bare = command.partition(" #")[0]
+    if seconds is not None:
+        # 124: it ran until then. 130: it ended by Ctrl-C.
+        return f"timeout -s INT {seconds} {bare} </dev/null || [[ $? =~ ^(124|130)$ ]]"
+    return f"{bare} </dev/null" if re.match("frazil pyspark", command) else command
 
 
 def _text(command: str, environment: dict[str, str]) -> str:

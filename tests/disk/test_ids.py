@@ -131,6 +131,9 @@ class MemoryDisk:
     def make_directory(self, path: str) -> None:
         raise NotImplementedError
 
+    def remove_directory(self, path: str) -> None:
+        raise NotImplementedError
+
     def sync_directory(self, path: str) -> None:
         self.may_fail()
         self.names_synced = dict(self.files)

@@ -77,7 +77,7 @@ def assert_whole(machine: Machine, count: int) -> None:
 
 def watermark(disk: SimDisk) -> int:
     """The progress of the hot tier that the log has on disk."""
-    _, (progress,) = load_progress(disk, "hot_logs")
+    (progress,) = load_progress(disk, "hot_logs").partitions
     return progress.watermark
 
 

@@ -14,7 +14,7 @@ FOLDERS = {
     "frazil.model": ["protobuf", "arrow"],
     "frazil.log": ["format", "dedup", "transactions", "produce", "repair", "external"],
     "frazil.ingest": ["otlp", "http", "grpc"],
-    "frazil.kafka": ["wire", "topics", "produce", "fetch", "groups"],
+    "frazil.kafka": ["wire", "topics", "groups", "transactions", "produce", "fetch"],
     "frazil.hot": ["segment"],
     "frazil.lake": [
         *("catalog", "tables", "files", "append", "spark", "scan", "maintain", "read", "pyspark"),
@@ -22,7 +22,7 @@ FOLDERS = {
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
-    "frazil.serve": ["status", "metrics", "dashboards", "http", "api"],
+    "frazil.serve": ["status", "metrics", "saved", "http", "api"],
     "frazil.cli": ["terminal", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],

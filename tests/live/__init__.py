@@ -12,5 +12,6 @@ otlp/               OpenTelemetry SDKs, and attacks on both OTLP ports
 spark/              Spark streams and the examples of docs/spark.md
 kafka/              a Kafka broker as the source of tables; librdkafka and our batches
 rest_catalog/       tables behind an Iceberg REST catalog that fails
+s3/                 tables on S3, as docs/lake-tables.md says
 locked_jars.py      jars that only tests need, checked against a lock file
 """

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import pyspark
+
+from frazil.lake.spark.jars import RESOLVE_TIMEOUT_S
+
+SPARK = Path(pyspark.__file__).parent / "jars"
+OUTPUT_LINES_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +45,30 @@ class LockedJars:
             raise SystemExit(
                 f"files do not match {self.lock}: {wrong}; remove {self.folder} and try again"
             )
+
+    def fetch_with_ivy(self, module: str) -> None:
+        """Fetch the jars of an Ivy module by Spark's own Ivy, which can name classifiers."""
+        (ivy,) = SPARK.glob("ivy-*.jar")
+        pattern = f"{self.folder}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
+            file.write(module)
+            file.flush()
+            command = [
+                "java",
+                "-jar",
+                str(ivy),
+                "-ivy",
+                file.name,
+                "-cache",
+                f"{self.folder}/cache",
+            ]
+            command += ["-types", "jar", "bundle", "-confs", "default", "-retrieve", pattern]
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False
+            )
+        if done.returncode != 0:
+            output = "\n".join(done.stdout.splitlines()[-OUTPUT_LINES_SHOWN:])
+            raise SystemExit(f"fetching the jars of {self.lock} failed:\n{output}")
 
     def _digests(self) -> dict[Path, str]:
         """Return path -> expected SHA-256."""

@@ -71,8 +71,13 @@ def open_log(
     threaded: bool = False,
     topic: TopicConfig | None = None,
     reserve_bytes: int = 0,
+    has_files: bool = True,
 ) -> Log:
-    """The log on `disk` with one topic. Every opening draws other salts, as a real one does."""
+    """The log on `disk` with one topic. Every opening draws other salts, as a real one does.
+
+    A new topic has its files at once, so that the first append makes the same storage calls as any
+    other; with `has_files=False` the first append creates them.
+    """
     log = Log.open(
         disk,
         config,
@@ -85,7 +90,9 @@ def open_log(
         reserve_bytes=reserve_bytes,
     )
     if not any(known.name == TOPIC for known in log.topics()):
-        log.create_topic(TOPIC, topic)
+        for partition in log.create_topic(TOPIC, topic).partitions:
+            if has_files:
+                partition.create_files()
     return log
 
 

@@ -20,9 +20,11 @@ from frazil.log import (
     AtTime,
     Compression,
     Log,
+    Marker,
     PartitionView,
     Record,
     StoredBatch,
+    append_of_marker,
     append_of_records,
     check_batch,
     encode_batch,
@@ -209,6 +211,56 @@ def test_control_batches_stay_and_delete_nothing() -> None:
         clock.advance(GRACE_MS)
     assert [b.header.is_control for b in batches(log)] == [False, True]
     assert batches(log)[0].records()[0].value == b"mine"
+
+
+def test_a_marker_goes_once_nothing_refers_to_it() -> None:
+    """That of an aborted transaction, and that of a committed one whose records were superseded;
+    after the grace period. A log that is read again from its start ends in the same state."""
+    clock, disk = SimClock(), SimDisk()
+    log = open_log(disk, SMALL, clock=clock, topic=KEYED)
+
+    def write(sequence: int, key: bytes, marker: Marker | None) -> None:
+        record = Record(offset=0, timestamp_ms=1, key=key, value=b"%d" % sequence)
+        payload = encode_batch(
+            [record], producer_id=3, producer_epoch=0, base_sequence=sequence, transactional=True
+        )
+        submit(log, Append(parts=(payload,), header=parse_header(payload)))
+        if marker is not None:
+            ended = append_of_marker(
+                marker, producer_id=3, producer_epoch=0, coordinator_epoch=0, timestamp_ms=1
+            )
+            submit(log, ended)
+        log.writer.step()
+
+    write(0, b"a", Marker.ABORT)
+    write(1, b"a", Marker.COMMIT)
+    for sequence in range(2, 10):
+        write(sequence, b"b%d" % (sequence % 2), Marker.COMMIT)
+    store(log, (b"a", b"last"))
+    seal(log)
+    partition = log.partition(TOPIC, 0)
+    view = partition.view
+    assert len(view.aborted) == 1
+    stable = view.last_stable_offset
+    for _ in range(4):
+        run_round(log, clock)
+        clock.advance(GRACE_MS)
+        store(log, (b"c", b"x"))
+        seal(log)
+    kept = [b for b in batches(log) if b.header.is_control]
+    data = [b.base_offset for b in batches(log) if b.header.is_transactional]
+    assert 2 <= len(kept) <= 5, "of the ten markers, those of the remembered batches"
+    assert not partition.view.aborted
+    assert {b.base_offset - 1 for b in kept} <= set(data)
+    folded = fold_of(records_of(log))
+    after = disk.process_kill()
+    for name in ("transactions.ckpt", "partition.ckpt"):
+        if f"log/{TOPIC}/0/{name}" in after.files():
+            after.unlink(f"log/{TOPIC}/0/{name}")
+    again = open_log(after, SMALL, clock=clock, topic=KEYED)
+    assert again.partition(TOPIC, 0).view.last_stable_offset >= stable
+    assert again.partition(TOPIC, 0).transactions.open_offsets == {}
+    assert fold_of(records_of(again)) == folded
 
 
 def test_a_record_without_a_key_is_refused() -> None:

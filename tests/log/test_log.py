@@ -238,13 +238,38 @@ def test_creating_a_topic_is_idempotent() -> None:
     assert [topic.name for topic in log.topics()] == ["new", TOPIC]
 
 
-def test_topics_must_fit_the_budget() -> None:
-    """Each partition has a segment that cannot be removed."""
-    log = open_log(SimDisk(), replaced(SMALL, disk_bytes_max=20 * KiB))
-    with pytest.raises(Malformed, match=r"need log\.disk_bytes_max of at least .*; raise it or"):
-        log.create_topic("wide", TopicConfig(partitions=100))
-    assert [topic.name for topic in log.topics()] == [TOPIC]
-    log.create_topic("narrow")
+def test_partitions_are_limited_in_number_not_by_their_segments() -> None:
+    """The open segments of many partitions are sealed earlier: they cannot be removed, and must not
+    fill the log. A small one is not sealed, however full the log is: its records are new."""
+    log = open_log(SimDisk(), replaced(SMALL, disk_bytes_max=40 * KiB))
+    wide = log.create_topic("wide", TopicConfig(partitions=100))
+    for _ in range(10):
+        for partition in wide.partitions:
+            log.append("wide", batch(b"x" * 100), partition=partition.index)
+            log.writer.step()
+    log.maintain()
+    assert all(partition.durable_watermark == 10 for partition in wide.partitions)
+    assert log.budget.used_bytes <= 40 * KiB
+    (kept,) = add(log, b"new")
+    log.maintain()
+    assert values(log, kept.base_offset) == [b"new"]
+    with pytest.raises(Malformed, match="a log has at most 4096"):
+        for number in range(4):
+            log.create_topic(f"wider-{number}", TopicConfig(partitions=1024))
+
+
+def test_a_partition_has_no_files_before_its_first_append() -> None:
+    disk = SimDisk()
+    log = open_log(disk, topic=TopicConfig(partitions=3), has_files=False)
+    log.maintain()
+    assert not [path for path in disk.files() if path.startswith(f"log/{TOPIC}/0/")]
+    assert values(log) == []
+    log.close()
+    log = open_log(disk)
+    add(log, b"x", partition=1)
+    assert values(log, partition=1) == [b"x"]
+    log = open_log(disk.process_kill())
+    assert [values(log, partition=index) for index in range(3)] == [[], [b"x"], []]
 
 
 def test_a_missing_topic_or_partition_is_unknown() -> None:

@@ -13,7 +13,7 @@ from frazil.log.reader import Reader
 from frazil.log.segment import HEADER_BYTES
 from frazil.log.topic import make_folders
 from frazil.model import Rand, SteadyTime
-from frazil.settings import LogConfig, TopicConfig
+from frazil.settings import LogConfig
 from tests.log.build import (
     FIRST,
     FOLDER,
@@ -42,7 +42,7 @@ class Bench:
         self.budget = Budget(
             hard_bytes_max=config.disk_bytes_max, segment_bytes_max=config.segment_bytes_max
         )
-        make_folders(self.disk, TOPIC, TopicConfig())
+        make_folders(self.disk, TOPIC, 1)
         self.partition = Partition.open(
             self.disk,
             FOLDER,
@@ -52,8 +52,9 @@ class Bench:
             time=SteadyTime(self.clock),
             rand=Rand(self.disk.calls),
             budget=self.budget,
-            may_create=True,
         )
+        if not self.disk.files():
+            self.partition.create_files()
 
     def add(self, *values: bytes) -> None:
         """One group, all the way."""
@@ -199,7 +200,7 @@ def test_a_trim_frees_the_bytes_of_its_segments() -> None:
     gone_bytes = sum(segment.info.size_bytes for segment in bench.partition.view.segments[:2])
     assert bench.partition.trim(10) == gone_bytes
     assert bench.budget.used_bytes == before == on_disk(bench), "kept to be written over"
-    bench.partition.drop_spares()
+    bench.partition.removed.drop_spares()
     assert bench.budget.used_bytes == before - gone_bytes == on_disk(bench)
     assert bench.partition.trim(10) == bench.partition.trim(0) == 0
 

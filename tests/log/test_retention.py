@@ -92,6 +92,8 @@ def test_the_released_offset_is_the_lowest_of_all_readers(
         (TopicConfig(), 40, 0, True, 30),
         (TopicConfig(), 29, 0, True, 20),
         (TopicConfig(), 9, 0, True, 0),
+        (TopicConfig(may_expire_early=False), 40, 0, True, 0),
+        (TopicConfig(may_expire_early=False), 40, TopicConfig().retention_ms + 9000, True, 30),
     ],
 )
 def test_the_oldest_released_segments_expire(

@@ -6,7 +6,7 @@ import pytest
 
 from frazil.errors import OutOfRange
 from frazil.log import Log
-from frazil.log.partition import SPARES_MAX
+from frazil.log.removed_segments import SPARES_MAX
 from frazil.model import Rand
 from frazil.settings import TopicConfig
 from tests.log.build import FOLDER, SMALL, TOPIC, add, add_each, open_log, values

@@ -227,8 +227,8 @@ def test_acks_out_of_order_move_the_watermark_exactly() -> None:
         claims[number].ack()
         subscriber.step()
         assert watermark(subscriber) == subscriber.saved_watermark(0) == expected
-        topic, saved = load_progress(disk, NAME)
-        assert (topic, saved[0].watermark) == (TOPIC, expected)
+        saved = load_progress(disk, NAME)
+        assert (saved.topic, saved.partitions[0].watermark) == (TOPIC, expected)
 
 
 def test_after_a_restart_only_unfinished_batches_are_claimed() -> None:
@@ -820,7 +820,7 @@ def test_after_a_restart_the_loss_is_counted_the_same() -> None:
         assert subscriber.claim(1)[0].batch.base_offset == start
         subscriber.step()
         assert DROPPED.value(subscriber="restarted") - before == start - 2
-        _, saved = load_progress(after, "restarted")
+        saved = load_progress(after, "restarted").partitions
         assert (saved[0].watermark, saved[0].dropped_count) == (start, start - 2)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from frazil.disk import RealDisk
 from frazil.errors import Corrupt, Malformed
-from frazil.log.topic import CONFIG_NAME, check_name, load_config, save_config, topic_names
+from frazil.log.topic import CONFIG_NAME, check_name, load_topic, save_topic, topic_names
 from frazil.model import Rand
 from frazil.settings import TopicConfig
 from tests.log.build import FOLDER, TOPIC, add, flipped, open_log, put, values
@@ -117,7 +118,7 @@ def test_settings_survive_a_restart() -> None:
     disk = SimDisk()
     config = TopicConfig(partitions=3, retention_ms=5, retention_bytes_max=9)
     open_log(disk, topic=config).close()
-    assert load_config(disk, TOPIC) == config
+    assert load_topic(disk, TOPIC).config == config
     assert open_log(disk).topic(TOPIC).config == config
 
 
@@ -195,6 +196,7 @@ def test_foreign_files_in_the_folder_are_no_topics(tmp_path: Path) -> None:
 def test_a_missing_partition_folder_stops_the_start() -> None:
     disk = SimDisk()
     open_log(disk, topic=TopicConfig(partitions=2)).close()
-    save_config(disk, TOPIC, TopicConfig(partitions=3))
+    stored = load_topic(disk, TOPIC)
+    save_topic(disk, TOPIC, msgspec.structs.replace(stored, config=TopicConfig(partitions=3)))
     with pytest.raises(Corrupt, match=f"{FOLDER[:-1]}2 is damaged"):
         open_log(disk)

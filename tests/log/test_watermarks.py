@@ -24,6 +24,7 @@ def fresh(model: Model = "ext4") -> tuple[SimDisk, WatermarkFile]:
     disk.sync_directory("")
     file, stored = WatermarkFile.open(disk, "p")
     assert stored == NOTHING
+    file.durable(0)
     return disk, file
 
 

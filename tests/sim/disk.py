@@ -389,6 +389,13 @@ class SimDisk:
             if node is None:
                 self._make(folder, name, Folder(), path)
 
+    def remove_directory(self, path: str) -> None:
+        with self.call("remove_directory", path):
+            folder, name, _ = self._lookup(path)
+            if self._folder(path).visible:
+                raise failure(errno.ENOTEMPTY, path)
+            self._name(folder, (name, None))
+
     def sync_directory(self, path: str) -> None:
         with self.call("sync_directory", path):
             folder = self._folder(path)

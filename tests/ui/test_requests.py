@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 import subprocess
 from collections.abc import Callable
@@ -113,6 +114,36 @@ def check(found: dict[str, Any], wanted: dict[str, Any]) -> None:
         if f"{name}_nano" in found:
             distance = abs(found[f"{name}_nano"] - wanted[name])
             assert distance <= max(1, PRECISION * wanted["longest"]), (name, found, wanted)
+
+
+def test_the_latency_heatmap_equals_duckdb(node: Node, expected: Expected, page: Page) -> None:
+    """Every cell of every service; and a cell opens exactly its traces."""
+    cut = {"since": moment(expected.since), "until": moment(expected.until), "step": "60s"}
+    row = "CAST(floor(log10(greatest(duration_nano, 1)) * 10 + 1e-9) AS BIGINT)"
+    wanted = expected.red("service_name", bucket(60), row)
+    found = {}
+    for service in expected.red("service_name"):
+        answer = frazil.connect(node.url).get(
+            "/api/v1/services/heatmap", {**cut, "service": service}
+        )
+        since = micros(datetime.datetime.fromisoformat(answer["since"]))
+        for cell in answer["cells"]:
+            low = answer["buckets"][cell["bucket"]]["low"]
+            key = (service, since + 60_000_000 * cell["step"], round(10 * math.log10(low)))
+            found[key] = (cell["count"], cell["error_count"])
+    assert found == {key: (each["requests"], each["errors"]) for key, each in wanted.items()}
+
+    page.goto(f"/services?{urlencode({**expected.params, 'open': 'checkout'})}")
+    heatmap = page.get_by_role("group", name="Latency of checkout over time")
+    heatmap.focus()
+    page.keyboard.press("ArrowLeft")
+    tip = heatmap.get_by_role("status")
+    expect(tip).to_contain_text("requests")
+    shown = int(re.match(r"\d+", tip.inner_text()).group())  # type: ignore[union-attr]
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/traces\?.*entry%3Atrue"))
+    listed = page.get_by_role("list", name="Traces").get_by_role("listitem")
+    expect(listed).to_have_count(shown)
 
 
 def test_the_api_equals_duckdb(node: Node, expected: Expected) -> None:

@@ -116,8 +116,9 @@ def test_the_palette_finds_services_metrics_dashboards_and_views(
     with open_page(browser, node.url) as page:
         page.goto(f"/logs?{RANGE}&q=service:payment")
         page.get_by_role("button", name="Views").click()
-        page.get_by_label("Name").fill("Payment logs")
+        page.get_by_label("View name").fill("Payment logs")
         page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name="Payment logs")).to_be_visible()
         page.goto("/dashboards")
         page.get_by_role("button", name="New dashboard").first.click()
         page.get_by_label("Title").fill("Palette board")

@@ -13,6 +13,9 @@ from frazil.disk.reserve import DiskReserve
 from frazil.errors import Overloaded
 from frazil.metrics import Counter, Gauge
 
+OPEN_SHARE = 2
+"""Open segments cannot be removed: all together they take at most one part in so many."""
+
 USED = Gauge("frazil.disk.budget.bytes", "Bytes of disk the log uses.")
 REFUSED = Counter("frazil.disk.budget.refusals", "Appends refused because the log is full.")
 
@@ -27,6 +30,10 @@ class Budget:
         self.hard_bytes_max = hard_bytes_max
         self.soft_bytes_max = hard_bytes_max - segment_bytes_max
         self.used_bytes = 0
+        self.segment_bytes_max = segment_bytes_max
+        """At this size a segment is sealed: smaller if many partitions have an open one."""
+        self._segment_bytes_max = segment_bytes_max
+        self._open_count = 0
         self._reserve = reserve
         self._refused_bytes = 0
         self._is_disk_full = False
@@ -60,6 +67,12 @@ class Budget:
             self._is_disk_full = False
         assert self.used_bytes >= 0
         USED.set(self.used_bytes)
+
+    def count_open(self, change: int) -> None:
+        """Count open segments with records."""
+        self._open_count += change
+        share = self.hard_bytes_max // OPEN_SHARE // max(1, self._open_count)
+        self.segment_bytes_max = min(self._segment_bytes_max, share)
 
     def note_full(self) -> None:
         """The disk itself is full. Holds until bytes are written or freed."""

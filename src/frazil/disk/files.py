@@ -129,6 +129,9 @@ class Disk(Protocol):
     def make_directory(self, path: str) -> None:
         """Create a folder in an existing one, if it does not exist."""
 
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty folder."""
+
     def sync_directory(self, path: str) -> None:
         """Make the names in a folder durable."""
 
@@ -335,6 +338,9 @@ class RealDisk:
 
     def make_directory(self, path: str) -> None:
         (self.root / path).mkdir(exist_ok=True)
+
+    def remove_directory(self, path: str) -> None:
+        (self.root / path).rmdir()
 
     def remove_tree(self, path: str) -> None:
         """Remove a folder and everything in it. What cannot be removed is left."""

@@ -1,6 +1,6 @@
 """kafka: the Kafka port.
 
-    bytes ─> framing ─> connection ─> router ─> topics, produce, fetch, groups ─> log
+    bytes ─> framing ─> connection ─> router ─> topics, produce, fetch, groups, transactions ─> log
                              │                                     │
     bytes <──────────────────┴──── responses in order <────────────┘
 
@@ -13,11 +13,13 @@
     error_codes.py  ErrorCode: Kafka's codes, and the one of each of our errors
     loop_inbox.py   LoopInbox: calls from other threads, run on the event loop
     broker.py       Broker: node and cluster ids, advertised address
+    producer_ids.py ProducerIds: ids of producers that never repeat
     login.py        Login: SASL PLAIN with the tokens of the node
     topics/         topics and the cluster
     produce/        batches from clients into the log
     fetch/          records out of the log
     groups/         consumer groups and their offsets
+    transactions/   the transaction coordinator
     wire/           messages of the protocol, as classes and as bytes
 
 Everything is owned by the event loop. Files are read, and large batches checked, in the threads

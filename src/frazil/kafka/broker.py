@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import uuid
 
 from frazil.disk import Disk, make_directories, read_checkpoint, write_checkpoint
 from frazil.kafka.context import ConnectionState, NetworkAddress
@@ -23,7 +22,6 @@ class Broker:
     """The identity of the node. Unchanged while the port is open."""
 
     def __init__(self, identity: bytes, advertised: NetworkAddress | None) -> None:
-        self._identity = identity
         self._advertised = advertised
         self.cluster_id = base64.urlsafe_b64encode(identity).rstrip(b"=").decode()
 
@@ -40,7 +38,3 @@ class Broker:
     def address(self, connection: ConnectionState) -> NetworkAddress:
         """Return where a client should connect to: where it did, unless the settings say."""
         return self._advertised or connection.local
-
-    def topic_id(self, topic: str) -> bytes:
-        """Return the id of a topic: the same for the same name, as topics cannot be deleted."""
-        return uuid.uuid5(uuid.UUID(bytes=self._identity), topic).bytes

@@ -247,7 +247,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
             raise
         except FrazilError as error:
             self.close(reason_of(error), error)
-        except Exception:  # the writer lives on, whatever a request brings about
+        except Exception:  # top of loop: one request must not harm the writer
             logger.exception("a Kafka request failed", extra={"client": str(self.state.client)})
             self.close("internal")
         finally:
@@ -296,7 +296,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
             except FrazilError as error:
                 self.close(reason_of(error), error)
                 return
-            except Exception:  # as in `_serve`
+            except Exception:  # top of loop: as in `_serve`
                 logger.exception("a Kafka response failed")
                 self.close("internal")
                 return

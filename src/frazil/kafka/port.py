@@ -20,9 +20,11 @@ from frazil.kafka.groups.handlers import GroupHandlers
 from frazil.kafka.login import Login
 from frazil.kafka.loop_inbox import LoopInbox
 from frazil.kafka.produce.produce import Produce
-from frazil.kafka.produce.producer_ids import ProducerIds
+from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter
 from frazil.kafka.topics.topics import Topics
+from frazil.kafka.transactions.coordinator import TransactionCoordinator
+from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.log import Log
 from frazil.log.produce import warm
 from frazil.metrics import Gauge
@@ -62,8 +64,10 @@ class KafkaPort:
         server: asyncio.Server,
         shared: KafkaConnections,
         watch: CommitWatch,
+        groups: GroupCoordinator,
         closing: AsyncExitStack,
     ) -> None:
+        self.groups = groups
         self._server = server
         self._shared = shared
         self._watch = watch
@@ -107,18 +111,32 @@ class KafkaPort:
             coordinator = await workers.run(
                 GroupCoordinator, log, config.groups, clock=clock, rand=rand, post=inbox.put
             )
-            groups = GroupHandlers(coordinator, NODE_ID, broker.address)
+            groups = GroupHandlers(coordinator, NODE_ID, broker.address, workers)
             opened.callback(groups.close)
+            transactions = TransactionHandlers(
+                await workers.run(
+                    TransactionCoordinator,
+                    log,
+                    config.transactions,
+                    coordinator,
+                    clock=clock,
+                    post=inbox.put,
+                ),
+                log,
+                producer_ids,
+                workers,
+            )
+            opened.callback(transactions.close)
             responses = ByteAllowance(config.response_bytes_max, UNREAD)
             router = ApiRouter()
             for family in (
                 Login(auth),
                 Topics(log, broker, config, workers),
-                Produce(log, inbox, clock, workers),
-                producer_ids,
+                Produce(log, inbox, clock, workers, transactions),
                 Fetch(log, watch, responses, config, readers),
                 Offsets(log, readers),
                 groups,
+                transactions,
             ):
                 family.register(router)
             shared = KafkaConnections(
@@ -135,7 +153,7 @@ class KafkaPort:
                 ssl=auth.tls,
                 ssl_handshake_timeout=None if auth.tls is None else HANDSHAKE_TIMEOUT_S,
             )
-            return cls(server, shared, watch, opened.pop_all())
+            return cls(server, shared, watch, coordinator, opened.pop_all())
         raise AssertionError
 
     @property
@@ -167,6 +185,7 @@ class KafkaPort:
         for connection in connections:
             connection.shut_down()
         self._watch.stop()
+        self.groups.stop()
         if connections:
             await asyncio.wait([each.lost for each in connections], timeout=grace_s)
         for connection in list(self._shared.active):

@@ -49,6 +49,7 @@ class ApiRouter:
 
     def __init__(self) -> None:
         self._apis: dict[int, RoutedApi] = {}
+        self._features: dict[str, int] = {}
         self.add(API_VERSIONS, "0-4", self.api_versions, needs_login=False)
 
     def add(
@@ -68,6 +69,10 @@ class ApiRouter:
         told = offered if advertised is None else VersionRange.parse(advertised)
         self._apis[key] = RoutedApi(key, api.name, offered, handle, told, needs_login)
 
+    def add_feature(self, name: str, level: int) -> None:
+        """Tell clients that the cluster has a feature."""
+        self._features[name] = level
+
     def find(self, key: int) -> RoutedApi | None:
         return self._apis.get(key)
 
@@ -85,5 +90,15 @@ class ApiRouter:
             api_keys=[
                 ApiVersionsResponse.ApiVersion(api.key, api.advertised.first, api.advertised.last)
                 for api in sorted(self._apis.values(), key=lambda api: api.key)
+            ],
+            # From 1 on: clients before version 4 know no feature that may be 0.
+            supported_features=[
+                ApiVersionsResponse.SupportedFeatureKey(name, 1, level)
+                for name, level in self._features.items()
+            ],
+            finalized_features_epoch=0,
+            finalized_features=[
+                ApiVersionsResponse.FinalizedFeatureKey(name, level, level)
+                for name, level in self._features.items()
             ],
         )

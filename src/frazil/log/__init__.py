@@ -5,10 +5,14 @@
                               └──> reader ──> subscribers        only durable batches
 
     log.py          Log: opens a data folder; topics, appends, readers, maintenance
-    topic.py        Topic: names, settings and folders of topics
+    topic.py        Topic: names, ids, settings and folders of topics
+    topics.py       Topics: the open ones; create, change, delete
+    topic_changes.py  TopicChanges: tells other processes of that
     append.py       Append, AppendResult: what a producer submits, and the response
     writer.py       Writer: one thread, group commit
     partition.py    Partition: stage, write, sync, publish; roll, trim
+    staging.py      StagedBatch: accepted and not written yet
+    removed_segments.py  RemovedSegments: files that outlive their segment
     partition_transactions.py  PartitionTransactions: open and aborted ones, in memory and on disk
     segment.py      LogSegment: one file, a header and frames
     index.py        SparseIndex: positions of offsets and times in a segment
@@ -34,7 +38,7 @@
 On disk, below the data folder:
 
     frazil.lock                                          held by the owner
-    log/<topic>/topic.ckpt                               settings
+    log/<topic>/topic.ckpt                               id and settings
     log/<topic>/<partition>/00000000000000000000.log     a segment, named by its base offset
                            /00000000000000000000.index   sparse index (sealed segments)
                            /00000000000000000000.digests request digests (sealed segments)
@@ -44,6 +48,8 @@ On disk, below the data folder:
                            /marks                        start offset, durable watermark
                            /<file>.damaged               bytes set aside by a repair
     log/subscribers/<name>.progress                      watermark and gaps
+    log/.changes                                         a number; grows when a topic changes
+    log/.deleted-<id>/                                   a deleted topic, until its files are gone
 
 The writer thread owns every partition. All other threads see immutable views, which it replaces
 after each group commit.
@@ -67,14 +73,16 @@ from frazil.log.format.batch import (
 from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
 from frazil.log.log import LOCK_NAME, Log, LogMaintenance
-from frazil.log.partition import LEADER_EPOCH, Partition
+from frazil.log.partition import Partition
 from frazil.log.readable import ReadablePartition, ReadableTopic
 from frazil.log.readable_log import ProgressKeeper, ReadableLog
 from frazil.log.reader import AtTime, Isolation, Reader, Start, record_at_time
 from frazil.log.repair.repair import RepairReport, repair_partition
 from frazil.log.segment import StoredBatch
-from frazil.log.subscribers import DEAD_LETTERS, Claim, Subscriber, SubscriberConfig
+from frazil.log.staging import LEADER_EPOCH
+from frazil.log.subscribers import Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic, check_name, topic_names
+from frazil.log.topics import DEAD_LETTERS
 from frazil.log.transactions.aborted import AbortedTransaction
 from frazil.log.transactions.markers import Marker, append_of_marker, marker_of
 from frazil.log.view import PartitionView

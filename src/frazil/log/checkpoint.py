@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from frazil.disk import SALT_BYTES, Disk, read_checkpoint, write_checkpoint
+from frazil.disk import SALT_BYTES, Disk, is_full, read_checkpoint, write_checkpoint
 from frazil.errors import Corrupt
 from frazil.log.dedup.digests import Digest, encode_digests
 from frazil.log.dedup.producers import Producers
@@ -26,6 +28,7 @@ from frazil.log.index import (
 from frazil.log.segment import SegmentHeader, side_name
 from frazil.log.transactions.aborted_file import read_aborted
 from frazil.log.transactions.state import Transactions, decode_state
+from frazil.metrics import Counter
 from frazil.model import Rand
 from frazil.settings import LogConfig
 
@@ -43,6 +46,23 @@ TRANSACTIONS_VERSION = 1
 DIGESTS_KIND = b"DGST"
 DIGESTS_VERSION = 1
 DERIVED_HINT = "It is rebuilt from the log."
+
+SIDE_FILES_SKIPPED = Counter(
+    "frazil.log.side_files.skipped", "Side files not written because the disk was full."
+)
+
+
+@contextmanager
+def skipped_when_full() -> Iterator[None]:
+    """Leave the rest to the next start if the disk is full: it reads segments instead of side
+    files, and removes what is not needed."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        SIDE_FILES_SKIPPED.add()
+        logger.warning("disk full: side files are left to the next start")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,16 @@ Sealed segments are rewritten oldest first, small neighbours merged, each replac
 record is removed only when a later one of its key is durable, so a crash between two segments loses
 nothing. A tombstone gets its delete horizon in the round that removed the older records of its key,
 and is removed in a round after that: nothing reappears, and readers have the grace period to see
-it. Reading and rewriting run in the caller's thread, the replacement in the writer's.
+it. So is the marker of a transaction of which no batch is left, unless its producer is known by it
+alone; then the aborted transaction is forgotten, too. Reading and rewriting run in the caller's
+thread, the replacement in the writer's.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -28,6 +31,7 @@ from frazil.log.segment import (
     FLAG_DIGEST,
     HEADER_BYTES,
     SegmentHeader,
+    StoredBatch,
 )
 from frazil.log.transactions.aborted import AbortedTransactions
 from frazil.log.view import PartitionView, SegmentView, batches_of
@@ -89,10 +93,9 @@ def compact(
         aborted = view.aborted
         latest, covered = _latest_offsets(files, _eligible(view, config, now_ms, limit), aborted)
         remembered = run(partition.producers.remembered_offsets)
+        markers = _Markers(remembered, now_ms, config.tombstone_grace_ms)
         survivors = (
-            _survivors(
-                files, segment, latest, remembered, aborted, now_ms, config.tombstone_grace_ms
-            )
+            _survivors(files, segment, latest, markers, aborted, now_ms, config.tombstone_grace_ms)
             for segment in covered
         )
         for group in _groups(survivors, files.config.segment_bytes_max):
@@ -110,8 +113,10 @@ def compact(
                     removed_count=done.removed_count + removed_count,
                     freed_bytes=done.freed_bytes + old_bytes - new.info.size_bytes,
                 )
+        if markers.has_removed:
+            run(partial(partition.transactions.forget_below, markers.none_below - 1))
     except (FileNotFoundError, Corrupt):
-        if partition.view.start_offset == view.start_offset:
+        if partition.view.start_offset == view.start_offset and not partition.is_deleted:
             raise  # only retention removes or reuses segments
     except OSError as error:
         if not is_full(error):
@@ -179,11 +184,50 @@ class _Survivors:
         return sum(FRAME_HEADER_BYTES + len(payload) for _, payload, _ in self.batches)
 
 
+class _Markers:
+    """Decides which markers stay, in the order of the log."""
+
+    def __init__(self, remembered: set[int], now_ms: int, grace_ms: int) -> None:
+        self.remembered = remembered
+        self.has_removed = False
+        self.none_below = 0
+        """Offset below which no marker is left."""
+        self._now_ms = now_ms
+        self._grace_ms = grace_ms
+        self._is_first_kept = False
+        self._undecided: set[int] = set()
+        """Producers with a batch left since their last marker: without the next one, recovery
+        would take their transaction for an open one."""
+
+    def keep_batch(self, header: BatchHeader) -> None:
+        """Note a batch with records, or without, that stays."""
+        if header.is_transactional:
+            self._undecided.add(header.producer_id)
+
+    def kept(self, batch: StoredBatch, header: BatchHeader) -> bytes | None:
+        """Return the bytes of a marker that stays; None if it goes."""
+        is_needed = header.producer_id in self._undecided or batch.base_offset in self.remembered
+        self._undecided.discard(header.producer_id)
+        horizon_ms = header.delete_horizon_ms
+        payload: bytes | None = batch.payload
+        if not is_needed and header.is_transactional:
+            if horizon_ms is None:
+                payload = _thinned(header, batch.records(), self._now_ms + self._grace_ms)
+            elif self._now_ms >= horizon_ms:
+                payload = None
+                self.has_removed = True
+        if payload is not None:
+            self._is_first_kept = True
+        elif not self._is_first_kept:
+            self.none_below = batch.end_offset
+        return payload
+
+
 def _survivors(
     files: PartitionFiles,
     segment: SegmentView,
     latest: dict[bytes, int],
-    remembered: set[int],
+    markers: _Markers,
     aborted: AbortedTransactions,
     now_ms: int,
     grace_ms: int,
@@ -194,7 +238,11 @@ def _survivors(
     for batch in batches_of(files.disk, segment):
         header = batch.header
         if header.is_control:
-            batches.append((header, batch.payload, batch.flags))
+            marker = markers.kept(batch, header)
+            is_changed |= marker != batch.payload
+            removed_count += marker is None
+            if marker is not None:
+                batches.append((header, marker, batch.flags))
             continue
         records = batch.records()
         was_aborted = is_aborted(batch, aborted)
@@ -218,10 +266,12 @@ def _survivors(
         if horizon_ms is None and has_tombstone and not segment.header.is_rewritten:
             horizon_ms = now_ms + grace_ms
         if len(kept) == len(records) and horizon_ms == header.delete_horizon_ms:
+            markers.keep_batch(header)
             batches.append((header, batch.payload, batch.flags))
             continue
         is_changed = True
-        if kept or batch.base_offset in remembered:
+        if kept or batch.base_offset in markers.remembered:
+            markers.keep_batch(header)
             payload = _thinned(header, kept, horizon_ms if has_tombstone else None)
             batches.append((header, payload, batch.flags))
     return _Survivors(
@@ -257,14 +307,16 @@ def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | N
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
         transactional=header.is_transactional,
+        control=header.is_control,
         leader_epoch=header.leader_epoch,
     )
 
 
 def _replace(partition: Partition, old: list[SegmentView], new: SegmentView, scratch: str) -> bool:
     """Swap in the new file, unless retention removed an old one. Runs on the writer thread."""
-    if not set(old) <= set(partition.view.segments):
-        partition.files.disk.unlink(scratch)
+    if partition.is_deleted or not set(old) <= set(partition.view.segments):
+        with suppress(FileNotFoundError):
+            partition.files.disk.unlink(scratch)
         return False
     partition.replace_sealed(old, new, scratch)
     return True

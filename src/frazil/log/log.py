@@ -6,16 +6,19 @@ the subscribers. `append`, `reader` and lookups may be used from any thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import errno
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import TypeVar
+from uuid import UUID
 
-from frazil.disk import Budget, Disk, DiskReserve, Lock, is_full, make_directories
-from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, TooLarge, Unknown
+from frazil.disk import Budget, Disk, DiskReserve, Lock, make_directories
+from frazil.errors import Conflict, Corrupt, Malformed, TooLarge, Unknown
 from frazil.log.append import Append, AppendResult
 from frazil.log.compaction import compact, is_due
 from frazil.log.partition import Partition
@@ -24,29 +27,29 @@ from frazil.log.readable import ReadablePartition
 from frazil.log.reader import Reader, Start, start_offset
 from frazil.log.retention import Retention
 from frazil.log.subscribers import (
-    DEAD_LETTERS,
     DEAD_LETTERS_CONFIG,
+    SavedProgress,
     Subscriber,
     SubscriberConfig,
     load_progress,
-    progress_path,
+    remove_progress,
     save_progress,
     subscriber_names,
 )
 from frazil.log.topic import (
     SUBSCRIBERS_FOLDER,
     Topic,
+    buried_topics,
     check_name,
-    check_partition,
-    load_config,
-    make_folders,
     partition_folder,
-    save_config,
-    topic_names,
+    remove_buried,
 )
+from frazil.log.topics import DEAD_LETTERS, Topics, full_means_overloaded
 from frazil.log.writer import Writer, exit_process
 from frazil.model import Clock, Rand, SteadyTime, TopicPartition
 from frazil.settings import LogConfig, TopicConfig
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -94,9 +97,9 @@ class Log:
         self._retention = Retention(
             config, self.budget, self._time, topics=self.topics, subscribers=self.subscribers
         )
-        self._opened: list[Partition] = []
         self._is_closed = False
-        self._topics: dict[str, Topic] = {}
+        self._floors: Floors = {}
+        self._topics = Topics(disk, rand, self._open_partition)
         self._subscribers: dict[str, Subscriber] = {}
 
     @classmethod
@@ -132,7 +135,7 @@ class Log:
         )
         with ExitStack() as undo:
             undo.callback(lock.close)
-            undo.callback(log._release)
+            undo.callback(log._topics.release)
             log._open_all({key: floor for key, floor in (floors or {}).items() if floor > 0})
             undo.pop_all()
         if threaded:
@@ -144,22 +147,29 @@ class Log:
         log."""
         make_directories(self._disk, SUBSCRIBERS_FOLDER)
         self._disk.sync_directory(SUBSCRIBERS_FOLDER)
+        buried = buried_topics(self._disk)
         saved = {name: load_progress(self._disk, name) for name in subscriber_names(self._disk)}
-        for topic, partitions in saved.values():
-            for index, progress in enumerate(partitions):
-                key = TopicPartition(topic, index)
-                floors[key] = max(floors.get(key, 0), progress.end_offset)
-        for name in topic_names(self._disk):
-            config = load_config(self._disk, name)
-            self._topics[name] = self._open_topic(name, config, floors, may_create=False)
+        for name, progress in list(saved.items()):
+            if progress.topic_id in buried:
+                remove_progress(self._disk, name)
+                del saved[name]
+        for folder in buried.values():
+            remove_buried(self._disk, folder)
+        for progress in saved.values():
+            for index, partition in enumerate(progress.partitions):
+                key = TopicPartition(progress.topic, index)
+                floors[key] = max(floors.get(key, 0), partition.end_offset)
+        self._floors = floors
+        self._topics.open()
+        self._floors = {}
         self._check_all_there(floors)
-        for name, (topic, partitions) in saved.items():
-            self._attach(name, topic, partitions, SubscriberConfig())
+        for name, progress in saved.items():
+            self._resume(name, progress)
 
     def _check_all_there(self, floors: Floors) -> None:
         """Raise `Corrupt` if a partition with acknowledged offsets is missing."""
         for (name, index), floor in floors.items():
-            topic = self._topics.get(name)
+            topic = self._topics.find(name)
             if topic is None or index >= len(topic.partitions):
                 raise Corrupt(
                     path=partition_folder(name, index),
@@ -170,26 +180,27 @@ class Log:
                     "remove the progress files of its subscribers, too.",
                 )
 
-    def _open_topic(
-        self, name: str, config: TopicConfig, floors: Floors, *, may_create: bool
-    ) -> Topic:
-        partitions = []
-        for index in range(config.partitions):
-            partition = Partition.open(
-                self._disk,
-                partition_folder(name, index),
-                name,
-                index,
-                self.config,
-                time=self._time,
-                rand=self._rand,
-                budget=self.budget,
-                floor=floors.get(TopicPartition(name, index), 0),
-                may_create=may_create,
-            )
-            self._opened.append(partition)
-            partitions.append(partition)
-        return Topic(name=name, config=config, partitions=tuple(partitions))
+    def _resume(self, name: str, saved: SavedProgress) -> None:
+        """Attach a subscriber with its progress. Partitions added since are new to it."""
+        topic = self.topic(saved.topic)
+        missing = len(topic.partitions) - len(saved.partitions)
+        progress = saved.partitions + [Progress(watermark=0) for _ in range(missing)]
+        if saved.topic_id is None:
+            save_progress(self._disk, name, topic.name, topic.topic_id, progress)
+        self._attach(name, topic, progress, SubscriberConfig())
+
+    def _open_partition(self, topic: str, index: int) -> Partition:
+        return Partition.open(
+            self._disk,
+            partition_folder(topic, index),
+            topic,
+            index,
+            self.config,
+            time=self._time,
+            rand=self._rand,
+            budget=self.budget,
+            floor=self._floors.get(TopicPartition(topic, index), 0),
+        )
 
     def create_topic(self, name: str, config: TopicConfig | None = None) -> Topic:
         """Create a topic, or return the existing one with the same settings.
@@ -199,52 +210,101 @@ class Log:
         """
         check_name(name, "topic")
         config = config or TopicConfig()
-        topic = self._topics.get(name)
+        topic = self._topics.find(name)
         if topic is None:
-            with _full_means_overloaded(f"topic {name}"):
-                topic = self._on_writer(partial(self._make_topic, name, config))
+            with full_means_overloaded(f"topic {name} was not created"):
+                topic = self._on_writer(partial(self._topics.create, name, config))
         if topic.config != config:
             raise Conflict(f"topic {name} exists with other settings: {topic.config}")
         return topic
 
-    def _make_topic(self, name: str, config: TopicConfig) -> Topic:
-        """Create a topic. Runs on the writer thread: one at a time, and a failed sync is fatal."""
-        if name in self._topics:
-            return self._topics[name]
-        partitions = config.partitions + sum(len(t.partitions) for t in self._topics.values())
-        # Open segments cannot be removed; there must be room for two more, and for a batch.
-        segment_bytes = self.config.segment_bytes_max
-        needed = partitions * segment_bytes + max(2 * segment_bytes, self.config.batch_bytes_max)
-        if self.config.disk_bytes_max < needed:
-            raise Malformed(
-                f"{partitions} partitions need log.disk_bytes_max of at least {needed}, which is "
-                f"now {self.config.disk_bytes_max}; raise it or lower log.segment_bytes_max"
+    def alter_topic(self, name: str, changes: Mapping[str, object]) -> Topic:
+        """Change settings of a topic, by their names in `TopicConfig`; they apply at once.
+
+        Raises `Unknown` if there is no such topic, `Malformed` if a setting is unknown or invalid,
+        `Overloaded` if the disk is full. Then nothing has changed.
+        """
+        with full_means_overloaded(f"topic {name} was not changed"):
+            return self._on_writer(partial(self._topics.alter, name, changes))
+
+    def add_partitions(self, name: str, count: int) -> Topic:
+        """Grow a topic to `count` partitions. Subscribers read the new ones from their start.
+
+        Raises `Unknown`, `Malformed` or `Overloaded` like `alter_topic`.
+        """
+        with full_means_overloaded(f"topic {name} was not changed"):
+            grow = partial(self._topics.add_partitions, name, count, self._follow)
+            return self._on_writer(grow)
+
+    def _follow(self, topic: str, partitions: Sequence[Partition]) -> None:
+        for subscriber in self.subscribers():
+            if subscriber.topic == topic:
+                subscriber.follow(partitions)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its subscribers. Durable on return; its readers get `Unknown`.
+
+        A topic created later under this name has another id and begins at offset 0. What the lake
+        has of the topic stays there. Raises `Unknown` if there is no such topic, `Malformed` if it
+        is one of Frazil's own, `Overloaded` if the disk is full.
+        """
+        with full_means_overloaded(f"topic {name} was not deleted"):
+            folder, size_bytes = self._on_writer(partial(self._remove_topic, name))
+        # Not on the writer thread: removing large files takes time.
+        try:
+            remove_buried(self._disk, folder)
+        except OSError as error:
+            reason = str(error)
+            logger.error(
+                "files of a deleted topic stay until the next start", extra={"reason": reason}
             )
-        with ExitStack() as undo:
-            undo.callback(self._release, len(self._opened))
-            make_folders(self._disk, name, config)
-            topic = self._open_topic(name, config, {}, may_create=True)
-            save_config(self._disk, name, config)
-            undo.pop_all()
-        self._topics[name] = topic
-        return topic
+            return
+        self._on_writer(partial(self.budget.take, -size_bytes))
+
+    def _remove_topic(self, name: str) -> tuple[str, int]:
+        """Make a topic invisible. Returns its folder, and the bytes of its files."""
+        topic, folder = self._topics.remove(name)
+        try:
+            size_bytes = sum(partition.release_deleted() for partition in topic.partitions)
+            self._retention.forget(name)
+            for subscriber in self.subscribers():
+                if subscriber.topic == name:
+                    del self._subscribers[subscriber.name]
+                    subscriber.end()
+        except OSError as error:  # too late to refuse it
+            raise OSError(errno.EIO, f"topic {name} is deleted, its subscribers are not") from error
+        return folder, size_bytes
+
+    def delete_records(self, topic: str, partition: int, before: int) -> int:
+        """Delete the records below offset `before`, durably. Returns the new start of the log.
+
+        The start never goes back. Raises `OutOfRange` if `before` is above the last stable offset,
+        `Overloaded` if the disk is full.
+        """
+        target = self.partition(topic, partition)
+
+        def delete() -> int:
+            target.check_exists()
+            return target.delete_records(before)
+
+        with full_means_overloaded(f"no record of {topic}/{partition} was deleted"):
+            return self._on_writer(delete)
 
     def topics(self) -> list[Topic]:
-        return sorted(self._topics.values(), key=attrgetter("name"))
+        return self._topics.all()
 
     def has_topic(self, name: str) -> bool:
-        return name in self._topics
+        return self._topics.find(name) is not None
 
     def topic(self, name: str) -> Topic:
-        topic = self._topics.get(name)
-        if topic is None:
-            raise Unknown(f"there is no topic {name}; create it first")
-        return topic
+        return self._topics.named(name)
+
+    def topic_by_id(self, topic_id: UUID) -> Topic:
+        """Return a topic. Raises `Unknown` if there is none with this id, or not any more."""
+        return self._topics.by_id(topic_id)
 
     def partition(self, topic: str, index: int) -> Partition:
-        partitions = self.topic(topic).partitions
-        check_partition(topic, len(partitions), index)
-        return partitions[index]
+        return self._topics.partition(topic, index)
 
     def append(self, topic: str, append: Append, *, partition: int = 0) -> Future[AppendResult]:
         """Queue a batch. The future resolves when it is durable; a refused batch is not stored."""
@@ -262,7 +322,13 @@ class Log:
                 f"({self.config.batch_bytes_max}); send smaller batches"
             )
         target = self.partition(topic, partition)
-        if append.keyless_index is not None and self._topics[topic].config.cleanup == "compact":
+        config = self.topic(topic).config
+        if config.batch_bytes_max is not None and append.size_bytes > config.batch_bytes_max:
+            raise TooLarge(
+                f"a batch of {append.size_bytes} bytes is above batch_bytes_max of topic {topic} "
+                f"({config.batch_bytes_max}); send smaller batches"
+            )
+        if append.keyless_index is not None and config.cleanup == "compact":
             raise Malformed(
                 f"topic {topic} is compacted: every record needs a key, but record "
                 f"{append.keyless_index} has none"
@@ -273,9 +339,14 @@ class Log:
         """Return a cursor over one partition, from `start` on."""
         return Reader.open(self.partition(topic, partition), start)
 
-    def publish(self, topic: str, partition: int, lake_watermark: int) -> None:
-        """Record that the lake holds everything below `lake_watermark`. It never decreases."""
+    def publish(
+        self, topic: str, partition: int, lake_watermark: int, topic_id: UUID | None = None
+    ) -> None:
+        """Record that the lake holds everything below `lake_watermark`. It never decreases.
+        Raises `Unknown` if `topic_id` is not, or no longer, that topic's id."""
         target = self.partition(topic, partition)
+        if topic_id is not None and self.topic_by_id(topic_id).name != topic:
+            raise Unknown(f"the id of topic {topic} is not {topic_id}")
         if lake_watermark > target.durable_watermark:
             raise Malformed(
                 f"{topic}/{partition} is durable up to {target.durable_watermark}; the lake cannot "
@@ -305,23 +376,30 @@ class Log:
                 raise Conflict(f"subscriber {name} reads {known.topic}, not {topic}")
             known.config = config
             return known
-        if DEAD_LETTERS not in self._topics:
+        if self._topics.find(DEAD_LETTERS) is None:
             self.create_topic(DEAD_LETTERS, DEAD_LETTERS_CONFIG)
+        with full_means_overloaded(f"subscriber {name} was not created"):
+            return self._on_writer(partial(self._subscribe, name, topic, start, config))
+
+    def _subscribe(
+        self, name: str, topic_name: str, start: Start, config: SubscriberConfig
+    ) -> Subscriber:
+        """Register a subscriber. Runs on the writer thread: the topic does not change meanwhile."""
+        if name in self._subscribers:
+            return self._subscribers[name]
+        topic = self.topic(topic_name)
         progress = [
-            Progress(watermark=start_offset(partition, start))
-            for partition in self.topic(topic).partitions
+            Progress(watermark=start_offset(partition, start)) for partition in topic.partitions
         ]
-        with _full_means_overloaded(f"subscriber {name}"):
-            save_progress(self._disk, name, topic, progress)
+        save_progress(self._disk, name, topic.name, topic.topic_id, progress)
         return self._attach(name, topic, progress, config)
 
     def _attach(
-        self, name: str, topic: str, progress: list[Progress], config: SubscriberConfig
+        self, name: str, topic: Topic, progress: list[Progress], config: SubscriberConfig
     ) -> Subscriber:
         subscriber = Subscriber(
             name,
             topic,
-            self.topic(topic).partitions,
             progress,
             config,
             disk=self._disk,
@@ -355,8 +433,7 @@ class Log:
         """Remove a subscriber and its progress. It no longer holds back retention."""
         if self._subscribers.pop(name, None) is None:
             raise Unknown(f"there is no subscriber {name}")
-        self._disk.unlink(progress_path(name))
-        self._disk.sync_directory(SUBSCRIBERS_FOLDER)
+        remove_progress(self._disk, name)
 
     def wait_for(self, topic: str, partition: int, offset: int, timeout_s: float) -> bool:
         """Wait until an offset at or above `offset` is readable. Returns False on timeout."""
@@ -410,33 +487,15 @@ class Log:
         self.writer.close()
         with ExitStack() as always:
             always.callback(self._lock.close)
-            always.callback(self._release)
+            always.callback(self._topics.release)
             if not self.writer.has_failed:
                 for subscriber in self.subscribers():
                     subscriber.step()
-                for partition in self._opened:
+                for partition in self._topics.partitions():
                     partition.close()
-
-    def _release(self, first: int = 0) -> None:
-        """Close the files of partitions, from number `first` in opening order on."""
-        for partition in self._opened[first:]:
-            partition.release()
-            self.budget.take(-partition.view.size_bytes)
-        del self._opened[first:]
 
     def __enter__(self) -> Log:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-@contextmanager
-def _full_means_overloaded(what: str) -> Iterator[None]:
-    """Turn a full disk into `Overloaded`, so that the call can be retried."""
-    try:
-        yield
-    except OSError as error:
-        if not is_full(error):
-            raise
-        raise Overloaded(f"the disk is full: {what} was not created; free disk space") from error

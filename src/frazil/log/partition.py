@@ -12,46 +12,36 @@ Requests are acknowledged only after `publish`.
 
 from __future__ import annotations
 
-import logging
-import struct
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from frazil.disk import HEAD_BYTES, Budget, Buffer, Disk, frame_header, is_full
+from frazil.disk import Budget, Buffer, Disk
+from frazil.errors import OutOfRange, Unknown
 from frazil.log.append import Append, AppendResult
 from frazil.log.checkpoint import (
     PartitionFiles,
     save_digests,
     save_index,
     save_state,
+    skipped_when_full,
 )
 from frazil.log.dedup.digests import Digest
-from frazil.log.dedup.producers import Producer
 from frazil.log.index import SegmentInfo
 from frazil.log.recovery import Recovered, digests_in, recover
+from frazil.log.removed_segments import RemovedSegments
 from frazil.log.segment import (
-    FLAG_DIGEST,
     HEADER_BYTES,
     LogSegment,
     identity_of,
     side_name,
 )
-from frazil.log.transactions.state import TransactionStep, step_of
+from frazil.log.staging import StagedBatch, frame_of
+from frazil.log.transactions.state import step_of
 from frazil.log.view import PartitionView, SegmentView
 from frazil.log.watermarks import StablePoint
 from frazil.metrics import Counter
 from frazil.model import Rand, SteadyTime
 from frazil.settings import LogConfig
-
-logger = logging.getLogger(__name__)
-
-SPARES_MAX = 4
-"""Trimmed files kept for reuse; at 256 MB/s one maintenance round per second finds that many."""
-LEADER_EPOCH = 0
-"""The only leader epoch; Kafka clients expect one."""
-STAMP = struct.Struct(">q4si")
-"""The bytes of a record batch that the log fills in: base offset, length, leader epoch."""
 
 APPENDED = Counter("frazil.log.appended.batches", "Batches made durable.")
 APPENDED_BYTES = Counter("frazil.log.appended.bytes", "Bytes made durable, frames included.")
@@ -59,19 +49,6 @@ DUPLICATES = Counter(
     "frazil.log.duplicate.batches", "Duplicate batches, answered with their first offset."
 )
 ROLLED = Counter("frazil.log.rolled.segments", "Log segments sealed.")
-SIDE_FILES_SKIPPED = Counter(
-    "frazil.log.side_files.skipped", "Side files not written because the disk was full."
-)
-
-
-class _Staged(NamedTuple):
-    position: int
-    base_offset: int
-    max_timestamp_ms: int
-    digest: bytes | None
-    producer_id: int | None
-    producer_before: Producer | None
-    transaction_step: TransactionStep | None
 
 
 class Partition:
@@ -101,7 +78,9 @@ class Partition:
         self._time = time
         self._budget = budget
         self._start_offset = recovered.start_offset
+        self._exempt_offset = recovered.exempt_offset
         self._saved_offset = recovered.saved_offset
+        self._is_saved = recovered.is_saved
         self._durable_watermark = recovered.end_offset
         self._next_offset = recovered.end_offset
         self._sealed = tuple(recovered.sealed)
@@ -109,15 +88,18 @@ class Partition:
         self._active_since_ms = time.now_ms()
         self._active_digests = recovered.active_digests
         self._digests = recovered.digests
-        self._digest_files = recovered.digest_files
         self._watermarks = recovered.watermarks
-        self._spares: list[tuple[str, int]] = []
-        self._staged: list[_Staged] = []
+        self.removed = RemovedSegments(files, budget, recovered.digest_files)
+        self._staged: list[StagedBatch] = []
         self._buffers: list[Buffer] = []
         self._staged_bytes = 0
+        self._is_released = False
+        self.is_deleted = False
+        """Whether the topic was deleted. Changed by `set_deleted`."""
         self.swap = threading.Lock()
         self.view = self._current_view()
-        budget.take(self.view.size_bytes)
+        budget.take(self._size_bytes)
+        budget.count_open(not self._active.is_empty)
 
     @classmethod
     def open(
@@ -132,9 +114,9 @@ class Partition:
         rand: Rand,
         budget: Budget,
         floor: int = 0,
-        may_create: bool = False,
     ) -> Partition:
-        """Recover the partition in `folder`. Raises `Corrupt` rather than lose data."""
+        """Recover the partition in `folder`. Raises `Corrupt` rather than lose data. A new
+        partition has no files before its first append."""
         files = PartitionFiles(
             disk=disk,
             folder=folder,
@@ -142,7 +124,7 @@ class Partition:
             config=config,
             rand=rand,
         )
-        recovered = recover(files, time.now_ms(), floor=floor, may_create=may_create)
+        recovered = recover(files, time.now_ms(), floor=floor)
         return cls(topic, index, files, time, budget, recovered)
 
     @property
@@ -150,8 +132,14 @@ class Partition:
         return self.files.disk
 
     def current_view(self, *, is_stale: bool = False, is_indexed: bool = False) -> PartitionView:
-        """Return the view: the owner's is never stale, and its indexes are complete."""
+        """Return the view: the owner's is never stale, and its indexes are complete. Raises
+        `Unknown` once the topic was deleted."""
+        self.check_exists()
         return self.view
+
+    def check_exists(self) -> None:
+        if self.is_deleted:
+            raise Unknown(f"topic {self.topic} was deleted")
 
     @property
     def durable_watermark(self) -> int:
@@ -159,6 +147,7 @@ class Partition:
 
     def stage(self, append: Append) -> AppendResult:
         """Assign a batch its offset. Raises subclasses of `Rejected` and then changes nothing."""
+        self.check_exists()
         header = append.header
         duplicate = self._find_duplicate(append)
         if duplicate is not None:
@@ -173,7 +162,7 @@ class Partition:
         if append.digest is not None:
             self._digests.add(append.digest, base_offset, now_ms)
         self._staged.append(
-            _Staged(
+            StagedBatch(
                 position,
                 base_offset,
                 header.max_timestamp_ms,
@@ -201,24 +190,10 @@ class Partition:
         return None
 
     def _stage_bytes(self, append: Append, base_offset: int) -> None:
-        """Queue frame header and payload without copying the payload."""
-        first = append.parts[0]
-        stamp = STAMP.pack(base_offset, bytes(first[8:12]), LEADER_EPOCH)
-        if len(first) < HEAD_BYTES:
-            first = append.payload
-        head = stamp + first[STAMP.size : HEAD_BYTES]
-        frame = frame_header(
-            head,
-            append.size_bytes,
-            base_offset,
-            self._durable_watermark,
-            FLAG_DIGEST if append.digest is not None else 0,
-            self._active.header.salt,
-        )
-        self._buffers += (frame + head, memoryview(first)[HEAD_BYTES:])
-        if first is append.parts[0]:
-            self._buffers += append.parts[1:]
-        self._staged_bytes += len(frame) + append.size_bytes
+        salt = self._active.header.salt
+        buffers, size_bytes = frame_of(append, base_offset, self._durable_watermark, salt)
+        self._buffers += buffers
+        self._staged_bytes += size_bytes
 
     @property
     def is_staged(self) -> bool:
@@ -226,13 +201,24 @@ class Partition:
 
     def write(self) -> None:
         """Write the staged bytes. After an OSError call `abort`, or end the process."""
+        if not self._active.has_file:
+            self.create_files()
         self.transactions.reserve(staged.transaction_step for staged in self._staged)
         self._active.append(self._buffers, self._staged_bytes)
+
+    def create_files(self) -> None:
+        """Create the files of a new partition. The watermark file is first: without it, recovery
+        could not tell a torn append from lost records."""
+        if not self._watermarks.has_file:
+            self._watermarks.create()
+        self._active.create_file(self.files.disk)
+        self._budget.take(HEADER_BYTES)
 
     def abort(self) -> None:
         """Undo the staged group durably."""
         durable_bytes = self._staged[0].position
-        self._active.truncate(durable_bytes)
+        if self._active.has_file:
+            self._active.truncate(durable_bytes)
         for staged in reversed(self._staged):
             if staged.producer_id is not None:
                 self.producers.restore(staged.producer_id, staged.producer_before)
@@ -247,7 +233,10 @@ class Partition:
 
     def publish(self) -> None:
         """Advance the durable watermark, index the group and show it to readers."""
+        if self._durable_watermark == self._active.base_offset:
+            self._budget.count_open(1)
         self._durable_watermark = self._next_offset
+        self._is_saved = False
         for staged in self._staged:
             self._active.add_to_index(staged.base_offset, staged.position, staged.max_timestamp_ms)
             if staged.digest is not None:
@@ -265,19 +254,27 @@ class Partition:
         return self.transactions.stable_point(self._start_offset, self._durable_watermark)
 
     def _clear_staged(self) -> None:
-        self._staged = []
-        self._buffers = []
-        self._staged_bytes = 0
+        self._staged, self._buffers, self._staged_bytes = [], [], 0
 
     @property
     def needs_roll(self) -> bool:
         """Whether the open segment is large or old enough to be sealed."""
-        if self._active.size_bytes == HEADER_BYTES:
+        if self._active.is_empty:
             return False
-        if self._active.size_bytes >= self.files.config.segment_bytes_max:
+        if self._active.size_bytes >= self._budget.segment_bytes_max:
             return True
         age_ms = self._time.now_ms() - self._active_since_ms
         return age_ms >= self.files.config.segment_age_ms_max
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether maintenance has nothing to do here until the next append."""
+        return self._active.is_empty and not (
+            self._sealed
+            or self._active.has_stale_tail
+            or not self.removed.is_empty
+            or len(self._digests)
+        )
 
     def is_open_below(self, offset: int) -> bool:
         """Return whether the open segment has records below this offset."""
@@ -288,7 +285,7 @@ class Partition:
 
         The next file and its name are durable before anything is written to it.
         """
-        assert not self._staged and self._active.size_bytes > HEADER_BYTES
+        assert not self._staged and not self._active.is_empty
         now_ms = self._time.now_ms()
         self._active.cut_stale_tail()
         next_segment = self._create_segment(now_ms)
@@ -298,6 +295,7 @@ class Partition:
         self._active, self._active_digests = next_segment, []
         self._active_since_ms = now_ms
         self._budget.take(HEADER_BYTES)
+        self._budget.count_open(-1)
         self.view = self._current_view()
         sealed.close()
         self._write_side_files(info, sealed, digests)
@@ -305,46 +303,32 @@ class Partition:
 
     def _create_segment(self, now_ms: int) -> LogSegment:
         """Create the next segment, from a spare file if there is one."""
-        path, size_bytes = self._spares.pop() if self._spares else (None, 0)
-        self._budget.take(-size_bytes)
         return LogSegment.create(
             self.files.disk,
             self.files.folder,
             self.files.new_header(self._durable_watermark, now_ms),
             self.files.config.index_interval_bytes,
-            path,
+            self.removed.take_spare(),
         )
 
     def _write_side_files(
         self, info: SegmentInfo, sealed: LogSegment, digests: list[Digest]
     ) -> None:
-        """Write index, digests and state. On a full disk recovery scans the segment instead."""
-        try:
+        """Write index, digests and state."""
+        with skipped_when_full():
             save_index(self.files, sealed.header.salt, info, sealed.index)
             if digests:
                 save_digests(self.files, info.base_offset, digests)
             self.checkpoint()
-        except OSError as error:
-            if not is_full(error):
-                raise
-            SIDE_FILES_SKIPPED.add()
-            logger.warning("disk full: recovery will scan the segment instead of its index")
 
     def checkpoint(self) -> None:
         """Save transactions, then producer state, start offset and durable watermark."""
         self.transactions.save(self._durable_watermark)
-        self.producers.expire(self._time.now_ms() - self.files.config.producer_expiry_ms)
+        unseen_since_ms = self._time.now_ms() - self.files.config.producer_expiry_ms
+        self.producers.expire(unseen_since_ms, kept=self.transactions.open_offsets)
         save_state(self.files, self._start_offset, self._durable_watermark, self.producers)
         self._saved_offset = self._durable_watermark
-
-    def _try_checkpoint(self) -> None:
-        """Save a checkpoint unless the disk is full."""
-        try:
-            self.checkpoint()
-        except OSError as error:
-            if not is_full(error):
-                raise
-            SIDE_FILES_SKIPPED.add()
+        self._is_saved = True
 
     def trim(self, start_offset: int, *, dropped_count: int = 0) -> int:
         """Remove sealed segments below `start_offset`. Returns their bytes.
@@ -353,30 +337,61 @@ class Partition:
         durable before the first file is removed. If a full disk prevents that, the segments stay.
         """
         gone = [s for s in self._sealed if s.info.end_offset <= start_offset]
-        try:
-            self._save_outliving(gone)
-        except OSError as error:
-            if not is_full(error):
-                raise
-            SIDE_FILES_SKIPPED.add()
-            return 0
         if not gone:
             return 0
-        self._start_offset = gone[-1].info.end_offset
+        is_saved = False
+        with skipped_when_full():
+            self._save_outliving(gone)
+            is_saved = True
+        if not is_saved:
+            return 0
         self.dropped_count += dropped_count
-        self._watermarks.trim(self._start_offset, self.dropped_count)
+        self._start_at(gone[-1].info.end_offset, gone)
+        return sum(segment.info.size_bytes for segment in gone)
+
+    def delete_records(self, before: int) -> int:
+        """Make `before` the start of the log, durably, and remove the segments below. Returns the
+        start, which never goes back. Raises `OutOfRange` if records below are not there yet, or
+        not decided."""
+        limit = self.view.last_stable_offset
+        if not 0 <= before <= limit:
+            raise OutOfRange(
+                f"records of {self.topic}/{self.index} can be deleted up to offset {limit}, not up "
+                f"to {before}"
+            )
+        if before <= self._start_offset:
+            return self._start_offset
+        if before == self._durable_watermark and not self._active.is_empty:
+            self.roll()
+        gone = [s for s in self._sealed if s.info.end_offset <= before]
+        if gone:
+            self._save_outliving(gone)
+        self._start_at(before, gone, exempt_offset=before)
+        return before
+
+    def exempt(self, offset: int) -> None:
+        """Let the lake do without the offsets below, durably."""
+        if offset > self._exempt_offset:
+            self._start_at(self._start_offset, [], exempt_offset=offset)
+
+    def _start_at(
+        self, start_offset: int, gone: list[SegmentView], *, exempt_offset: int = 0
+    ) -> None:
+        """Make the start durable, show it to readers, then remove the files of segments below."""
+        exempt_offset = max(exempt_offset, self._exempt_offset)
+        self._watermarks.trim(start_offset, self.dropped_count, exempt_offset)
+        self._start_offset, self._exempt_offset = start_offset, exempt_offset
+        self._is_saved = False
         with self.swap:
             self._sealed = self._sealed[len(gone) :]
             self.view = self._current_view()
-        self.transactions.forget_below(self._start_offset)
-        freed = sum(self._remove(segment) for segment in gone)
-        self.files.disk.sync_directory(self.files.folder)
-        self._budget.take(-freed)
-        return sum(segment.info.size_bytes for segment in gone)
+        self.transactions.forget_below(start_offset)
+        with skipped_when_full():  # the next start removes the files
+            self._remove(gone)
 
     def _save_outliving(self, gone: list[SegmentView]) -> None:
         """Save producer state and digests that exist only in these segments."""
-        if gone and gone[-1].info.end_offset > self._saved_offset:
+        if gone[-1].info.end_offset > self._saved_offset:
             self.checkpoint()
         names = set(self.files.disk.list(self.files.folder))
         for segment in gone:
@@ -384,38 +399,9 @@ class Partition:
             if segment.info.digest_count and name not in names:
                 save_digests(self.files, segment.info.base_offset, digests_in(self.files, segment))
 
-    def _remove(self, segment: SegmentView) -> int:
-        """Remove a segment's files. Its digests stay until their window has passed.
-
-        Returns the bytes freed: 0 if the file is kept as a spare.
-        """
-        disk, folder = self.files.disk, self.files.folder
-        base, size_bytes = segment.info.base_offset, segment.info.size_bytes
-        names = disk.list(folder)
-        if side_name(base, ".index") in names:
-            disk.unlink(f"{folder}/{side_name(base, '.index')}")
-        if side_name(base, ".digests") in names:
-            digests_path = f"{folder}/{side_name(base, '.digests')}"
-            self._digest_files[digests_path] = self._time.now_ms()
-        is_useful = 2 * size_bytes >= self.files.config.segment_bytes_max
-        if is_useful and len(self._spares) < SPARES_MAX and not self._budget.should_release:
-            spare = f"{folder}/{side_name(base, '.spare')}"
-            disk.rename(segment.path, spare)
-            self._spares.append((spare, size_bytes))
-            return 0
-        disk.unlink(segment.path)
-        return size_bytes
-
-    def drop_spares(self) -> None:
-        """Remove spare files."""
-        while self._spares:
-            path, size_bytes = self._spares.pop()
-            self.files.disk.unlink(path)
-            self._budget.take(-size_bytes)
-
     def scrub(self) -> None:
         """Free the blocks of removed segments that were kept for reuse."""
-        self.drop_spares()
+        self.removed.drop_spares()
         self._active.cut_stale_tail()
         self.files.disk.sync_directory(self.files.folder)
 
@@ -423,10 +409,7 @@ class Partition:
         """Forget digests outside the window, and remove their files."""
         now_ms = self._time.now_ms()
         self._digests.expire(now_ms)
-        for path, since_ms in list(self._digest_files.items()):
-            if since_ms + self.files.config.digest_window_ms < now_ms:
-                self.files.disk.unlink(path)
-                del self._digest_files[path]
+        self.removed.expire_digests(now_ms)
 
     def replace_sealed(self, old: Sequence[SegmentView], new: SegmentView, scratch: str) -> None:
         """Replace sealed neighbours with one rewritten segment, by one rename.
@@ -442,20 +425,52 @@ class Partition:
         self.files.disk.sync_directory(self.files.folder)
         self._budget.take(new.info.size_bytes - old[0].info.size_bytes)
         save_index(self.files, new.header.salt, new.info, new.sparse)
-        if len(old) > 1:
-            self._budget.take(-sum(self._remove(segment) for segment in old[1:]))
-            self.files.disk.sync_directory(self.files.folder)
+        self._remove(old[1:])
+
+    def _remove(self, segments: Sequence[SegmentView]) -> None:
+        if not segments:
+            return
+        now_ms = self._time.now_ms()
+        freed = sum(self.removed.remove(segment, now_ms) for segment in segments)
+        self.files.disk.sync_directory(self.files.folder)
+        self._budget.take(-freed)
 
     def close(self) -> None:
         """Save a checkpoint, so that the next start knows where the log ended."""
         assert not self._staged
         self._active.cut_stale_tail()
-        self.drop_spares()
-        self._try_checkpoint()
+        self.removed.drop_spares()
+        if self._active.has_file and not self._is_saved:
+            with skipped_when_full():
+                self.checkpoint()
         self.release()
 
+    def set_deleted(self, is_deleted: bool) -> None:
+        """Refuse readers and appends from now on, or not any more."""
+        with self.swap:
+            self.is_deleted = is_deleted
+
+    def release_deleted(self) -> int:
+        """Close the files of a deleted topic. Returns their bytes, which count until they are
+        removed."""
+        self._watermarks.delete()
+        size_bytes = self._size_bytes + self.removed.spare_bytes
+        self.release()
+        self._budget.take(self._size_bytes)
+        return size_bytes
+
+    @property
+    def _size_bytes(self) -> int:
+        """What the files of the log take."""
+        return self.view.size_bytes if self._active.has_file else 0
+
     def release(self) -> None:
-        """Close the files without writing, as a killed process would."""
+        """Close the files without writing, as a killed process would. Idempotent."""
+        if self._is_released:
+            return
+        self._is_released = True
+        self._budget.take(-self._size_bytes)
+        self._budget.count_open(-(not self._active.is_empty))
         self._active.close()
         self.transactions.close()
         self._watermarks.close()
@@ -480,4 +495,5 @@ class Partition:
             (*self._sealed, view),
             self._stable_point.last_stable_offset,
             self.transactions.aborted,
+            self._exempt_offset,
         )

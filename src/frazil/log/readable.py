@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
+from uuid import UUID
 
 from frazil.disk import Disk
 from frazil.log.view import PartitionView
@@ -44,6 +45,12 @@ class ReadableTopic(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def topic_id(self) -> UUID | None:
+        """Another one once the topic was deleted and created again; None while an earlier release
+        owns the log."""
+        ...
 
     @property
     def config(self) -> TopicConfig: ...

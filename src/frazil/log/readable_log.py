@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
+from uuid import UUID
 
 from frazil.log.readable import ReadablePartition, ReadableTopic
 from frazil.log.reader import Reader, Start
@@ -43,7 +44,9 @@ class ReadableLog(Protocol):
         self, offsets: Sequence[tuple[ReadablePartition, int]], timeout_s: float
     ) -> bool: ...
 
-    def publish(self, topic: str, partition: int, lake_watermark: int) -> None: ...
+    def publish(
+        self, topic: str, partition: int, lake_watermark: int, topic_id: UUID | None = None
+    ) -> None: ...
 
     def discard(self, topic: str, partition: int, end: int) -> None: ...
 

@@ -203,7 +203,7 @@ def _look_up(partition: ReadablePartition, view: PartitionView, timestamp_ms: in
         try:
             while reader.offset < segment.info.end_offset:
                 for batch in reader.read():
-                    record = _first_at(batch, timestamp_ms)
+                    record = _first_at(batch, timestamp_ms, view.start_offset)
                     if record is not None:
                         return record
                 if reader.offset >= partition.view.last_stable_offset:
@@ -223,12 +223,12 @@ def is_aborted(batch: StoredBatch, aborted: AbortedTransactions) -> bool:
     )
 
 
-def _first_at(batch: StoredBatch, timestamp_ms: int) -> Record | None:
+def _first_at(batch: StoredBatch, timestamp_ms: int, start_offset: int) -> Record | None:
     """Return the first record in the batch with that time. The record with the header's max
-    timestamp may have been compacted away."""
+    timestamp may have been compacted away, and the first records deleted."""
     if batch.header.max_timestamp_ms >= timestamp_ms:
         for record in batch.records():
-            if record.timestamp_ms >= timestamp_ms:
+            if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
                 return record
     return None
 

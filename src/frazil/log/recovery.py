@@ -77,12 +77,16 @@ class Recovered:
     digests: DigestWindow
     watermarks: WatermarkFile
     digest_files: dict[str, int]
+    exempt_offset: int = 0
+    is_saved: bool = False
+    """Whether the checkpoint has all of this."""
     cut_bytes: int = 0
     rebuilt: list[str] = field(default_factory=list)
 
 
-def recover(files: PartitionFiles, now_ms: int, *, floor: int, may_create: bool) -> Recovered:
+def recover(files: PartitionFiles, now_ms: int, *, floor: int) -> Recovered:
     """Open and verify the partition's files. Raises `Corrupt` if acknowledged data is damaged.
+    Without files the partition is new: the first append creates them.
 
     `floor` is the highest offset that subscribers or the lake have acknowledged.
     """
@@ -97,7 +101,7 @@ def recover(files: PartitionFiles, now_ms: int, *, floor: int, may_create: bool)
     watermarks, stored = WatermarkFile.open(disk, folder)
     with ExitStack() as undo:
         undo.callback(watermarks.close)
-        recovered = _read_all(files, watermarks, stored, now_ms, floor, may_create=may_create)
+        recovered = _read_all(files, watermarks, stored, now_ms, floor)
         undo.pop_all()
         return recovered
 
@@ -108,13 +112,11 @@ def _read_all(
     stored: StoredWatermarks,
     now_ms: int,
     floor: int,
-    *,
-    may_create: bool,
 ) -> Recovered:
     """Read all files except the watermark file, which says what they must contain."""
     state = CheckpointState.load(files, now_ms)
     floor = max(floor, stored.durable_watermark, state.end_offset)
-    start_offset, bases = _surviving_segments(files, stored, state, floor, may_create)
+    start_offset, bases = _surviving_segments(files, stored, state, floor)
 
     sealed: list[SegmentView] = []
     rebuilt = [f"{files.folder}/{STATE_NAME}"] if state.is_damaged else []
@@ -126,14 +128,22 @@ def _read_all(
     replay = _Replay(files, state, now_ms)
     replay.load_digests(sealed)
     replay.read_sealed(sealed)
-    active, end_offset, cut_bytes = _open_active(
-        files, bases[-1], now_ms, floor, replay, has_watermarks=stored.is_known
-    )
+    if bases:
+        active, end_offset, cut_bytes = _open_active(
+            files, bases[-1], now_ms, floor, replay, has_watermarks=stored.is_known
+        )
+    else:
+        interval_bytes = files.config.index_interval_bytes
+        active = LogSegment.planned(files.folder, files.new_header(0, now_ms), interval_bytes)
+        end_offset = cut_bytes = 0
     replay.transactions.forget_below(start_offset)
     transactions = PartitionTransactions(files, replay.transactions)
-    # Readers will see it, so it counts as acknowledged from now on.
-    watermarks.durable(end_offset, active.tail, transactions.stable_point(start_offset, end_offset))
-    if not stored.is_known:
+    stable = transactions.stable_point(start_offset, end_offset)
+    known = (stored.durable_watermark, stored.tail, stored.stable)
+    if active.has_file and known != (end_offset, active.tail, stable):
+        # Readers will see it, so it counts as acknowledged from now on.
+        watermarks.durable(end_offset, active.tail, stable)
+    if not stored.is_known and (active.has_file or watermarks.has_file):
         watermarks.trim(start_offset, stored.dropped_count)
     rebuilt += replay.rebuilt
     REBUILT.add(len(rebuilt))
@@ -151,6 +161,12 @@ def _read_all(
         digests=replay.window,
         watermarks=watermarks,
         digest_files=replay.trimmed_files,
+        exempt_offset=stored.exempt_offset,
+        is_saved=(
+            state.is_known
+            and state.start_offset == start_offset
+            and min(state.end_offset, replay.transactions_from) >= end_offset
+        ),
         cut_bytes=cut_bytes,
         rebuilt=rebuilt,
     )
@@ -161,17 +177,17 @@ def _surviving_segments(
     stored: StoredWatermarks,
     state: CheckpointState,
     floor: int,
-    may_create: bool,
 ) -> tuple[int, list[int]]:
-    """Return the log's start offset and the base offsets of its segments, at least one."""
+    """Return the log's start offset and the base offsets of its segments; none if nothing was ever
+    appended."""
     disk, folder = files.disk, files.folder
     names = disk.list(folder)
     bases = base_offsets(names, ".log")
     start_offset = max(stored.start_offset, state.start_offset)
     if not bases:
-        if floor > 0 or not may_create:
+        if max(floor, start_offset) > 0 or base_offsets(names, ".index"):
             raise _missing(folder, start_offset, max(floor, start_offset + 1))
-        return start_offset, [start_offset]
+        return 0, []
     if not stored.is_known and not state.is_known and bases[0] > 0:
         raise Corrupt(
             path=folder,
@@ -378,7 +394,7 @@ class _Replay:
         self._now_ms = now_ms
         self._producers = state.producers
         self._from_offset = state.end_offset
-        self.transactions, self._transactions_from = load_transactions(files, state.end_offset)
+        self.transactions, self.transactions_from = load_transactions(files, state.end_offset)
         self.window = DigestWindow(
             window_ms=files.config.digest_window_ms, count_max=files.config.digest_count_max
         )
@@ -389,7 +405,7 @@ class _Replay:
     def take(self, batch: StoredBatch, header: BatchHeader, *, is_active: bool) -> None:
         if batch.base_offset >= self._from_offset and header.has_producer:
             self._producers.remember(header, batch.base_offset, self._now_ms)
-        if batch.base_offset >= self._transactions_from:
+        if batch.base_offset >= self.transactions_from:
             step = step_of(header, batch.base_offset, batch.payload)
             if step is not None:
                 self.transactions.apply(step)
@@ -432,7 +448,7 @@ class _Replay:
     def read_sealed(self, sealed: list[SegmentView]) -> None:
         """Replay sealed segments that the checkpoints do not cover."""
         for view in sealed:
-            if view.info.end_offset > min(self._from_offset, self._transactions_from):
+            if view.info.end_offset > min(self._from_offset, self.transactions_from):
                 for batch in batches_of(self._files.disk, view):
                     self.take(batch, batch.header, is_active=False)
 

@@ -1,11 +1,11 @@
 """Retention: which segments may be removed, and their removal.
 
 A sealed segment is *released* when it is published to the lake (if the topic awaits that) and every
-subscriber's saved progress is past it. Released segments are removed by age, then by size, and all
-of them when the log or the disk is short of space. Those with records of rows that were removed
-from the lake go at once, and no file is kept for reuse then: its blocks would still have the bytes.
-Others stay, unless `when_full` is `drop_oldest`: then they are dropped and counted, and subscribers
-skip them.
+subscriber's saved progress is past it. Released segments are removed by age, then by size, and when
+the log or the disk is short of space all of them, except in topics that keep theirs until their
+time. Those with records of rows that were removed from the lake go at once, and no file is kept for
+reuse then: its blocks would still have the bytes. Others stay, unless `when_full` is `drop_oldest`:
+then they are dropped and counted, and subscribers skip them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def expired_offset(
         size_max = config.retention_bytes_max
         is_large = size_max is not None and size_bytes > size_max
         is_discarded = segment.info.base_offset < discarded
-        if not (is_old or is_large or is_tight or is_discarded):
+        is_squeezed = is_tight and config.may_expire_early
+        if not (is_old or is_large or is_squeezed or is_discarded):
             break
         start = segment.info.end_offset
         size_bytes -= segment.info.size_bytes
@@ -114,6 +115,13 @@ class Retention:
         self._discarded[key] = max(self._discarded.get(key, 0), end)
         self._unscrubbed.add(key)
 
+    def forget(self, topic: str) -> None:
+        """Forget a topic that was deleted."""
+        for known in (self._published, self._discarded):
+            for key in [key for key in known if key.topic == topic]:
+                del known[key]
+        self._unscrubbed = {key for key in self._unscrubbed if key.topic != topic}
+
     def published(self, topic: str, partition: int) -> int:
         return self._published.get(TopicPartition(topic, partition), 0)
 
@@ -127,6 +135,8 @@ class Retention:
         expired = 0
         for topic in self._topics():
             for partition in topic.partitions:
+                if partition.is_idle:
+                    continue
                 discarded = self._discarded.get(TopicPartition(topic.name, partition.index), 0)
                 self._roll_when_due(partition, discarded)
                 released = self._released(topic, partition)
@@ -141,7 +151,7 @@ class Retention:
                 expired += partition.trim(start)
                 partition.expire_digests()
                 if self._budget.should_release:
-                    partition.drop_spares()
+                    partition.removed.drop_spares()
                 self._scrub_when_due(partition, discarded)
         EXPIRED.add(expired)
         dropped = 0
@@ -187,9 +197,8 @@ class Retention:
             return None
         topic, partition = partitions[number]
         oldest = partition.view.segments[0].info
-        unread = max(
-            0, oldest.end_offset - max(self._released(topic, partition), oldest.base_offset)
-        )
+        read = max(self._released(topic, partition), partition.view.start_offset)
+        unread = max(0, oldest.end_offset - read)
         if not partition.trim(oldest.end_offset, dropped_count=unread):
             return None  # no space to save what must outlive it
         LOST.add(unread, reason="drop_oldest", topic=topic.name)

@@ -145,9 +145,14 @@ class LogSegment:
     """An open segment file. Appended to by the writer thread only; closed by its partition."""
 
     def __init__(
-        self, file: File, path: str, header: SegmentHeader, index: SparseIndex, size_bytes: int
+        self,
+        file: File | None,
+        path: str,
+        header: SegmentHeader,
+        index: SparseIndex,
+        size_bytes: int,
     ) -> None:
-        self.file = file
+        self._file = file
         self.path = path
         self.header = header
         self.index = index
@@ -155,6 +160,12 @@ class LogSegment:
         self.max_timestamp_ms = NO_TIME
         self.has_stale_tail = False
         """Whether frames of an earlier use follow `size_bytes`."""
+
+    @classmethod
+    def planned(cls, folder: str, header: SegmentHeader, interval_bytes: int) -> LogSegment:
+        """Return an empty segment without a file."""
+        path = f"{folder}/{segment_name(header.base_offset)}"
+        return cls(None, path, header, SparseIndex(interval_bytes), HEADER_BYTES)
 
     @classmethod
     def create(
@@ -165,29 +176,47 @@ class LogSegment:
         interval_bytes: int,
         spare: str | None = None,
     ) -> LogSegment:
-        """Create an empty, durable segment: the file is synced, then its name.
+        """Create an empty, durable segment."""
+        segment = cls.planned(folder, header, interval_bytes)
+        segment.create_file(disk, spare)
+        return segment
+
+    def create_file(self, disk: Disk, spare: str | None = None) -> None:
+        """Create the file: it is synced, then its name.
 
         A spare file is reused: its blocks are allocated, so overwriting them needs no file system
         metadata. Its old frames have another salt.
         """
-        path = f"{folder}/{segment_name(header.base_offset)}"
+        path = self.path
         scratch = spare if spare is not None else path
         file = disk.open(scratch, "create" if spare is None else "edit")
         try:
             file.append_from(0)
-            file.append([header.encode()])
+            file.append([self.header.encode()])
             file.sync()
             if spare is not None:
                 disk.rename(spare, path)
                 scratch = path
-            disk.sync_directory(folder)
+            disk.sync_directory(path.rpartition("/")[0])
         except OSError:
             file.close()
             disk.unlink(scratch)
             raise
-        segment = cls(file, path, header, SparseIndex(interval_bytes), HEADER_BYTES)
-        segment.has_stale_tail = spare is not None
-        return segment
+        self._file = file
+        self.has_stale_tail = spare is not None
+
+    @property
+    def has_file(self) -> bool:
+        return self._file is not None
+
+    @property
+    def file(self) -> File:
+        assert self._file is not None
+        return self._file
+
+    @property
+    def is_empty(self) -> bool:
+        return self.size_bytes == HEADER_BYTES
 
     @property
     def base_offset(self) -> int:
@@ -219,7 +248,8 @@ class LogSegment:
         self.max_timestamp_ms = max(self.max_timestamp_ms, timestamp_ms)
 
     def close(self) -> None:
-        self.file.close()
+        if self._file is not None:
+            self._file.close()
 
 
 def walk_batches(

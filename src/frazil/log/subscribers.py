@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Literal
+from uuid import UUID
 
 import msgspec
 
@@ -29,7 +30,8 @@ from frazil.log.partition import Partition
 from frazil.log.progress import Progress
 from frazil.log.reader import Reader
 from frazil.log.segment import StoredBatch
-from frazil.log.topic import SUBSCRIBERS_FOLDER
+from frazil.log.topic import SUBSCRIBERS_FOLDER, Topic
+from frazil.log.topics import DEAD_LETTERS
 from frazil.metrics import Counter
 from frazil.model import NS_PER_MS, Clock, Rand
 from frazil.settings import TopicConfig
@@ -43,8 +45,6 @@ HINT = (
     "Restore the file from a copy, or remove it and subscribe again with an explicit start; "
     "a wrong start would skip or repeat data."
 )
-DEAD_LETTERS = "dead_letters"
-"""Topic of batches that subscribers could not process."""
 DEAD_LETTERS_CONFIG = TopicConfig(retention_ms=7 * 86_400_000)
 """One week to inspect them, unless the operator created the topic with other settings."""
 REASON_BYTES_MAX = 4096
@@ -71,11 +71,13 @@ class SubscriberConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
                 raise Malformed(f"{name} is {getattr(self, name)}; it must be at least 1")
 
 
-class _Saved(msgspec.Struct, kw_only=True):
+class SavedProgress(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The body of a progress file."""
 
     topic: str
     partitions: list[Progress]
+    topic_id: UUID | None = None
+    """None if an earlier release wrote the file."""
 
 
 class Claim:
@@ -141,8 +143,7 @@ class Subscriber:
     def __init__(
         self,
         name: str,
-        topic: str,
-        partitions: Iterable[Partition],
+        topic: Topic,
         progress: Iterable[Progress],
         config: SubscriberConfig,
         *,
@@ -152,20 +153,36 @@ class Subscriber:
         append_dead_letter: Callable[[Append], Future[AppendResult]],
     ) -> None:
         self.name = name
-        self.topic = topic
+        self.topic = topic.name
+        self.topic_id = topic.topic_id
         self.config = config
         self._disk = disk
         self._clock = clock
         self._rand = rand
         self._append_dead_letter = append_dead_letter
-        self._followers = [
+        self._followers = tuple(
             _Follower(partition, saved, saved.watermark, saved.watermark)
-            for partition, saved in zip(partitions, progress, strict=True)
-        ]
+            for partition, saved in zip(topic.partitions, progress, strict=True)
+        )
+        """Replaced as a whole when the topic gets more partitions."""
         self._outcomes: deque[tuple[Claim, Outcome, str]] = deque()
         self._dead_letters: list[tuple[Future[AppendResult], Claim, str]] = []
         self._is_changed = False
+        self._saving = threading.Lock()
+        self._is_ended = False
         self._turn = 0
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        """Follow new partitions from their start. Called on the writer thread."""
+        added = (_Follower(partition, Progress(watermark=0), 0, 0) for partition in partitions)
+        self._followers = (*self._followers, *added)
+
+    def end(self) -> None:
+        """Remove the progress of a subscriber whose topic was deleted, for good. Called on the
+        writer thread."""
+        with self._saving:
+            self._is_ended = True
+            remove_progress(self._disk, self.name)
 
     def saved_watermark(self, partition: int) -> int:
         """Return the watermark on disk. Retention calls this from any thread."""
@@ -198,8 +215,9 @@ class Subscriber:
         """
         self._settle_outcomes()
         claims: list[Claim] = []
-        for turn in range(len(self._followers)):
-            follower = self._followers[(self._turn + turn) % len(self._followers)]
+        followers = self._followers
+        for turn in range(len(followers)):
+            follower = followers[(self._turn + turn) % len(followers)]
             self._skip_dropped(follower)
             try:
                 claims += self._claim_retries(follower, count_max - len(claims))
@@ -223,16 +241,21 @@ class Subscriber:
         """Make progress durable if it changed. A full disk postpones it."""
         if not self._is_changed:
             return
-        watermarks = [f.progress.watermark for f in self._followers]
+        followers = self._followers
+        watermarks = [f.progress.watermark for f in followers]
         try:
-            save_progress(self._disk, self.name, self.topic, [f.progress for f in self._followers])
+            with self._saving:
+                if self._is_ended:
+                    return
+                progress = [f.progress for f in followers]
+                save_progress(self._disk, self.name, self.topic, self.topic_id, progress)
         except OSError as error:
             if not is_full(error):
                 raise
             UNSAVED.add(subscriber=self.name)
             logger.warning("disk full: progress not saved", extra={"subscriber": self.name})
             return
-        for follower, watermark in zip(self._followers, watermarks, strict=True):
+        for follower, watermark in zip(followers, watermarks, strict=True):
             follower.saved_watermark = watermark
         self._is_changed = False
 
@@ -394,15 +417,22 @@ def subscriber_names(disk: Disk) -> list[str]:
     return [n.removesuffix(PROGRESS_SUFFIX) for n in names if n.endswith(PROGRESS_SUFFIX)]
 
 
-def save_progress(disk: Disk, name: str, topic: str, partitions: list[Progress]) -> None:
-    body = msgspec.msgpack.encode(_Saved(topic=topic, partitions=partitions))
+def save_progress(
+    disk: Disk, name: str, topic: str, topic_id: UUID | None, partitions: list[Progress]
+) -> None:
+    saved = SavedProgress(topic=topic, partitions=partitions, topic_id=topic_id)
+    body = msgspec.msgpack.encode(saved)
     write_checkpoint(disk, progress_path(name), PROGRESS_KIND, PROGRESS_VERSION, body)
 
 
-def load_progress(disk: Disk, name: str) -> tuple[str, list[Progress]]:
-    """Return topic and progress of a subscriber; its file must exist."""
+def remove_progress(disk: Disk, name: str) -> None:
+    disk.unlink(progress_path(name))
+    disk.sync_directory(SUBSCRIBERS_FOLDER)
+
+
+def load_progress(disk: Disk, name: str) -> SavedProgress:
+    """Return the progress of a subscriber; its file must exist."""
     path = progress_path(name)
     body = read_checkpoint(disk, path, PROGRESS_KIND, PROGRESS_VERSION, HINT)
     assert body is not None
-    saved = msgspec.msgpack.decode(body, type=_Saved)
-    return saved.topic, saved.partitions
+    return msgspec.msgpack.decode(body, type=SavedProgress)

@@ -28,8 +28,9 @@ class PartitionView(NamedTuple):
     """A partition at one moment. Everything in it is durable.
 
     `segments` is never empty and the last one is open, except for a `PartitionObserver`: it sees no
-    segments while nothing is durable. Offsets from `start_offset` up to `durable_watermark` can be
-    read; those below `last_stable_offset` belong to no open transaction.
+    segments while nothing is durable. The first may begin below `start_offset`. Offsets from
+    `start_offset` up to `durable_watermark` can be read; those below `last_stable_offset` belong to
+    no open transaction.
     """
 
     start_offset: int
@@ -38,6 +39,9 @@ class PartitionView(NamedTuple):
     last_stable_offset: int
     aborted: AbortedTransactions
     """May already have more than this view shows."""
+    exempt_offset: int = 0
+    """The lake need not have offsets below: they were deleted on request, or removed before the
+    topic awaited the lake."""
 
     @property
     def size_bytes(self) -> int:

@@ -36,7 +36,9 @@ TAIL_AT = SLOT.size + CHECK.size
 STABLE = struct.Struct("<QQ")
 """Last stable offset, number of aborted transactions; follows the check of the tail."""
 STABLE_AT = TAIL_AT + TAIL.size + CHECK.size
-TRIM, DURABLE = b"TRIM", b"DURA"
+EXEMPT = struct.Struct("<Q")
+"""Offset below which the lake need not have the records; follows the check of a trim slot."""
+TRIM, DURABLE, DELETED = b"TRIM", b"DURA", b"GONE"
 FILE_BYTES = 4 * SLOT_BYTES
 
 
@@ -68,6 +70,9 @@ class StoredWatermarks:
     """The segment that ends at the durable watermark; None if an earlier release wrote the file."""
     stable: StablePoint | None = None
     """None if an earlier release wrote the file, which had no transactions."""
+    exempt_offset: int = 0
+    is_deleted: bool = False
+    """Whether the topic was deleted. Only a process that had the file open before sees it."""
 
     @property
     def stable_point(self) -> StablePoint:
@@ -75,36 +80,67 @@ class StoredWatermarks:
 
 
 class WatermarkFile:
-    """The open watermark file of one partition. Owned by the writer thread."""
+    """The watermark file of one partition, created by the first write. Owned by the writer
+    thread."""
 
-    def __init__(self, file: File, trim_turn: int, durable_turn: int) -> None:
-        self._file = file
-        self._trim_turn = trim_turn
-        self._durable_turn = durable_turn
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._file: File | None = None
+        self._trim_turn = 0
+        self._durable_turn = 0
 
     @classmethod
     def open(cls, disk: Disk, folder: str) -> tuple[WatermarkFile, StoredWatermarks]:
-        """Open or create the file, and read it."""
-        path = f"{folder}/{NAME}"
-        if NAME in disk.list(folder):
-            file = disk.open(path, "edit")
-            file.settle()  # the page cache may show a trim whose sync failed
-        else:
-            file = disk.open(path, "create")
-            disk.sync_directory(folder)
+        """Open the file, if there is one, and read it."""
+        watermarks = cls(disk, folder)
+        if NAME not in disk.list(folder):
+            return watermarks, _decode(bytes(FILE_BYTES))
+        file = watermarks._file = disk.open(f"{folder}/{NAME}", "edit")
+        file.settle()  # the page cache may show a trim whose sync failed
         data = file.read(0, FILE_BYTES)
-        if len(data) < FILE_BYTES:  # new, truncated, or torn at creation
+        if len(data) < FILE_BYTES:  # truncated, or torn at creation
             file.append([bytes(FILE_BYTES - len(data))])
             data = data.ljust(FILE_BYTES, b"\0")
-        trim_turn, _ = _newest(data, TRIM, 0)
-        durable_turn, _ = _newest(data, DURABLE, 2)
-        return cls(file, trim_turn, durable_turn), _decode(data)
+        watermarks._trim_turn, _ = _newest(data, TRIM, 0)
+        watermarks._durable_turn, _ = _newest(data, DURABLE, 2)
+        return watermarks, _decode(data)
 
-    def trim(self, start_offset: int, dropped_count: int) -> None:
+    @property
+    def has_file(self) -> bool:
+        return self._file is not None
+
+    def create(self) -> None:
+        """Create the file of a new partition. Its name is durable after the next sync of the
+        folder. If the disk is full there is no file."""
+        path = f"{self._folder}/{NAME}"
+        file = self._disk.open(path, "create")
+        try:
+            self._trim_turn += 1
+            slot = _encode(TRIM, self._trim_turn, 0, 0)
+            data = bytearray(FILE_BYTES)
+            position = _position(self._trim_turn, 0)
+            data[position : position + len(slot)] = slot
+            file.append([bytes(data)])
+            file.sync()
+        except OSError:
+            file.close()
+            self._disk.unlink(path)
+            raise
+        self._file = file
+
+    def trim(self, start_offset: int, dropped_count: int, exempt_offset: int = 0) -> None:
         """Store the new start offset. Durable on return."""
         self._trim_turn += 1
-        self._write(TRIM, self._trim_turn, 0, start_offset, dropped_count)
-        self._file.sync()
+        more = [EXEMPT.pack(exempt_offset)] if exempt_offset else []
+        self._write(TRIM, self._trim_turn, 0, start_offset, dropped_count, more=more)
+        self._opened().sync()
+
+    def delete(self) -> None:
+        """Tell processes that have the file open that the topic was deleted."""
+        if self._file is not None:
+            self._trim_turn += 1
+            self._write(DELETED, self._trim_turn, 0, 0, 0)
 
     def durable(
         self, watermark: int, tail: SegmentTail | None = None, stable: StablePoint | None = None
@@ -120,14 +156,20 @@ class WatermarkFile:
     def _write(
         self, kind: bytes, turn: int, first_slot: int, *values: int, more: Sequence[bytes] = ()
     ) -> None:
-        slot = SLOT.pack(kind, turn, *values)
-        body = slot + CHECK.pack(crc32c(slot))
-        for part in more:
-            body += part + CHECK.pack(_part_check(slot, part))
-        self._file.write_at((first_slot + turn % 2) * SLOT_BYTES, body)
+        body = _encode(kind, turn, *values, more=more)
+        self._opened().write_at(_position(turn, first_slot), body)
+
+    def _opened(self) -> File:
+        """Return the file. A lost one is created anew."""
+        if self._file is None:
+            self._file = self._disk.open(f"{self._folder}/{NAME}", "create")
+            self._disk.sync_directory(self._folder)
+            self._file.append([bytes(FILE_BYTES)])
+        return self._file
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
 
 class WatermarkReader:
@@ -158,11 +200,25 @@ def read_watermarks(disk: Disk, folder: str) -> StoredWatermarks:
         return reader.read()
 
 
+def _encode(kind: bytes, turn: int, *values: int, more: Sequence[bytes] = ()) -> bytes:
+    slot = SLOT.pack(kind, turn, *values)
+    body = slot + CHECK.pack(crc32c(slot))
+    for part in more:
+        body += part + CHECK.pack(_part_check(slot, part))
+    return body
+
+
+def _position(turn: int, first_slot: int) -> int:
+    return (first_slot + turn % 2) * SLOT_BYTES
+
+
 def _decode(data: bytes) -> StoredWatermarks:
-    _, trim = _newest(data, TRIM, 0)
+    trim_turn, trim = _newest(data, TRIM, 0)
     turn, durable = _newest(data, DURABLE, 2)
-    tail = _part(data, turn, TAIL_AT, TAIL.size) if durable else None
-    stable = _part(data, turn, STABLE_AT, STABLE.size) if durable else None
+    tail = _part(data, turn, 2, TAIL_AT, TAIL.size) if durable else None
+    stable = _part(data, turn, 2, STABLE_AT, STABLE.size) if durable else None
+    exempt = _part(data, trim_turn, 0, TAIL_AT, EXEMPT.size) if trim else None
+    _, deleted = _newest(data, DELETED, 0)
     return StoredWatermarks(
         is_known=trim is not None,
         start_offset=trim[0] if trim else 0,
@@ -170,12 +226,14 @@ def _decode(data: bytes) -> StoredWatermarks:
         durable_watermark=durable[0] if durable else 0,
         tail=SegmentTail(*TAIL.unpack(tail)) if tail else None,
         stable=StablePoint(*STABLE.unpack(stable)) if stable else None,
+        exempt_offset=EXEMPT.unpack(exempt)[0] if exempt else 0,
+        is_deleted=deleted is not None,
     )
 
 
-def _part(data: bytes, turn: int, position: int, size: int) -> bytes | None:
-    """Return the bytes at `position` of a durable slot, if they were written with it."""
-    at = (2 + turn % 2) * SLOT_BYTES
+def _part(data: bytes, turn: int, first_slot: int, position: int, size: int) -> bytes | None:
+    """Return the bytes at `position` of a slot, if they were written with it."""
+    at = _position(turn, first_slot)
     part = data[at + position : at + position + size]
     (check,) = CHECK.unpack_from(data, at + position + size)
     return part if check == _part_check(data[at : at + SLOT.size], part) else None

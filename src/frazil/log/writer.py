@@ -251,7 +251,7 @@ class Writer:
         """Stage and write one partition's group. Returns False if there is nothing to sync."""
         durable = partition.durable_watermark
         try:
-            if partition.needs_roll:
+            if partition.needs_roll and not partition.is_deleted:
                 partition.roll()
             for pending in group:
                 try:

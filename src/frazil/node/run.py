@@ -22,6 +22,7 @@ from typing import Any
 from frazil import tracing
 from frazil.config import Config, reserve_bytes
 from frazil.disk import RealDisk
+from frazil.errors import FrazilError
 from frazil.httpd import Auth, bind
 from frazil.ingest import (
     CompiledRules,
@@ -223,15 +224,19 @@ class NodeStartup:
 
     async def _open_kafka(self, auth: Auth) -> KafkaPort:
         begin_ns = self._clock.monotonic_ns()
-        kafka = await KafkaPort.open(
-            self.log,
-            RealDisk(self._config.data),
-            self._config.kafka,
-            self._config.kafka_host,
-            auth,
-            clock=self._clock,
-            rand=self._rand,
-        )
+        try:
+            kafka = await KafkaPort.open(
+                self.log,
+                RealDisk(self._config.data),
+                self._config.kafka,
+                self._config.kafka_host,
+                auth,
+                clock=self._clock,
+                rand=self._rand,
+            )
+        except FrazilError:
+            await self.otlp.close(0)
+            raise
         self._report("kafka", {"port": kafka.port}, begin_ns)
         return kafka
 

@@ -30,6 +30,7 @@ from frazil.query.search.render import search_sql
 from frazil.query.search.to_sql import query_conditions, query_names
 from frazil.query.telemetry.compare import Comparison, Selection, compare
 from frazil.query.telemetry.deployments import Deployment, deployments
+from frazil.query.telemetry.heatmaps import Heatmap, latency_heatmap, metric_heatmap
 from frazil.query.telemetry.log_pages import Pages, log_pages
 from frazil.query.telemetry.log_patterns import LogPattern, PatternsAnswer, log_patterns
 from frazil.query.telemetry.logs import COLUMNS as LOG_COLUMNS
@@ -102,6 +103,7 @@ __all__ = [
     "FacetsAnswer",
     "Failure",
     "Filters",
+    "Heatmap",
     "Hints",
     "Label",
     "Latency",
@@ -146,12 +148,14 @@ __all__ = [
     "hints_of",
     "histogram",
     "latencies",
+    "latency_heatmap",
     "log_conditions",
     "log_pages",
     "log_patterns",
     "log_rows",
     "logs_around",
     "logs_of_trace",
+    "metric_heatmap",
     "metric_labels",
     "metric_names",
     "metric_series",

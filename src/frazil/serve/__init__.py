@@ -11,7 +11,7 @@
     api/             the endpoints
     status/          node status and health
     metrics/         the Prometheus page
-    dashboards/      dashboards as files
+    saved/           dashboards, saved views and queries as files
     demo_process.py  DemoShop: the process that sends demo data
 
 The event loop owns everything here; long work runs in threads.

@@ -14,6 +14,7 @@ from frazil.query import (
     Around,
     Comparison,
     FacetsAnswer,
+    Heatmap,
     Hints,
     Outline,
     Pages,
@@ -28,6 +29,7 @@ from frazil.serve.api import (
     lake_tables,
     logs,
     metrics,
+    queries,
     retention,
     search,
     services,
@@ -35,9 +37,9 @@ from frazil.serve.api import (
     tail,
     trace,
     traces,
+    views,
 )
 from frazil.serve.api.sql import FORMATS, SqlAnswer, sql
-from frazil.serve.dashboards.store import StoredDashboard
 from frazil.serve.demo_process import DemoState
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.openapi import EndpointGroup, describe
@@ -94,6 +96,7 @@ def groups_of() -> tuple[EndpointGroup, ...]:
         EndpointGroup(
             name="dashboards", about="Dashboards of the web page.", endpoints=_DASHBOARDS
         ),
+        EndpointGroup(name="saved", about="Saved views and queries.", endpoints=_SAVED),
         EndpointGroup(name="lake", about="The Iceberg tables.", endpoints=_LAKE),
         EndpointGroup(name="demo", about="Demo data.", endpoints=_DEMO),
         EndpointGroup(
@@ -140,6 +143,7 @@ _TRACES = (
     _get("/api/v1/traces/{trace_id}/find", trace.FindAnswer, trace.find_spans),
     _get("/api/v1/services", services.ServicesAnswer, services.all_services),
     _get("/api/v1/services/series", services.ServiceSeriesAnswer, services.over_time),
+    _get("/api/v1/services/heatmap", Heatmap, services.heatmap),
     _get("/api/v1/operations", services.OperationsAnswer, services.operations),
     _get("/api/v1/failures", services.FailuresAnswer, services.failed),
     _get("/api/v1/dependencies", services.DependenciesAnswer, services.calls),
@@ -150,20 +154,35 @@ _TRACES = (
 _METRICS = (
     _get("/api/v1/metrics", metrics.MetricsAnswer, metrics.names),
     _get("/api/v1/metrics/query", SeriesAnswer, metrics.query),
+    _get("/api/v1/metrics/heatmap", Heatmap, metrics.heatmap),
     _get("/api/v1/metrics/labels", metrics.LabelsAnswer, metrics.labels),
     _get("/api/v1/metrics/exemplars", metrics.ExemplarsAnswer, metrics.examples),
 )
-_DASHBOARD = "/api/v1/dashboards/{name}"
-_DASHBOARDS = (
-    _get("/api/v1/dashboards", dashboards.DashboardsAnswer, dashboards.list_dashboards),
-    _get(_DASHBOARD, StoredDashboard, dashboards.one, **_MISSING),
-    _endpoint("PUT", _DASHBOARD, StoredDashboard, dashboards.put, body="body", **_CONFLICT),
-    _endpoint(
-        "DELETE",
-        _DASHBOARD,
-        StoredDashboard,
-        dashboards.delete,
-        statuses=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+
+
+def _file_endpoints(path: str, module: Any, all_of: Any, list_all: Any, stored: Any) -> Any:
+    """Endpoints of one kind of saved files."""
+    one = f"{path}/{{name}}"
+    either = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+    return (
+        _get(path, all_of, list_all),
+        _get(one, stored, module.one, **_MISSING),
+        _endpoint("PUT", one, stored, module.put, body="body", **_CONFLICT),
+        _endpoint("DELETE", one, stored, module.delete, statuses=either),
+    )
+
+
+_DASHBOARDS = _file_endpoints(
+    "/api/v1/dashboards",
+    dashboards,
+    dashboards.DashboardsAnswer,
+    dashboards.list_dashboards,
+    dashboards.StoredDashboard,
+)
+_SAVED = (
+    *_file_endpoints("/api/v1/views", views, views.ViewsAnswer, views.list_views, views.StoredView),
+    *_file_endpoints(
+        "/api/v1/queries", queries, queries.QueriesAnswer, queries.list_queries, queries.StoredQuery
     ),
 )
 _LAKE = (

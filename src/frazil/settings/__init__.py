@@ -9,6 +9,7 @@
     kafka.py      KafkaConfig: the Kafka source of the lake
     kafka_port.py KafkaPortConfig
     groups.py     GroupsConfig: consumer groups of the Kafka port
+    transactions.py  TransactionsConfig: transactions of the Kafka port
     query.py      QueryConfig
     serve.py      ServeConfig
     retention.py  RetentionRule: how long rows are kept
@@ -29,6 +30,7 @@ from frazil.settings.query import QueryConfig
 from frazil.settings.redact import RedactRule
 from frazil.settings.retention import RetentionRule, retention_rules
 from frazil.settings.serve import ServeConfig
+from frazil.settings.transactions import TransactionsConfig
 
 __all__ = [
     "GroupsConfig",
@@ -44,6 +46,7 @@ __all__ = [
     "RetentionRule",
     "ServeConfig",
     "TopicConfig",
+    "TransactionsConfig",
     "is_loopback",
     "retention_rules",
     "split_address",

@@ -10,6 +10,7 @@ from frazil.errors import InvalidSetting
 from frazil.model import MiB, doc, require_at_least
 from frazil.settings.groups import GroupsConfig
 from frazil.settings.log import PARTITIONS_MAX
+from frazil.settings.transactions import TransactionsConfig
 
 PORT_MAX = 65535
 REQUEST_BYTES_MIN = MiB
@@ -48,6 +49,7 @@ class KafkaPortConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     ] = 30_000
     idle_timeout_ms: Annotated[int, doc("Close a connection that is idle for this long.")] = 600_000
     groups: GroupsConfig = msgspec.field(default_factory=GroupsConfig)
+    transactions: TransactionsConfig = msgspec.field(default_factory=TransactionsConfig)
 
     def __post_init__(self) -> None:
         require_at_least(

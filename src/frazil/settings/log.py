@@ -83,18 +83,23 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     A closed segment is released once it is in the lake (if `awaits_lake`) and acknowledged by every
     subscriber. It is deleted `retention_ms` later, or earlier if the partition exceeds
-    `retention_bytes_max` or the log exceeds its disk space.
+    `retention_bytes_max` or, with `may_expire_early`, the log exceeds its disk space.
     """
 
     partitions: int = 1
     awaits_lake: bool = False
     retention_ms: int = 600_000
     retention_bytes_max: int | None = None
+    may_expire_early: bool = True
+    """Whether segments go before their time if the log needs the space. Without it, appends are
+    refused while there is none."""
     cleanup: Literal["expire", "compact"] = "expire"
     compact_dirty_ratio_min: float = 0.5
     compact_age_ms_min: int = 0
     compact_lag_ms_max: int | None = None
     tombstone_grace_ms: int = 86_400_000
+    batch_bytes_max: int | None = None
+    """Largest batch, if below the log's own limit."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.partitions <= PARTITIONS_MAX:

@@ -178,7 +178,7 @@ def test_a_bucket_that_does_not_answer_is_a_failure(tmp_path: Path) -> None:
     patient.data.mkdir()
     found = problem(patient.check(check_catalog))
     assert (found.check, found.level) == ("warehouse", "failure")
-    assert "s3://bucket/folder does not respond" in found.found
+    assert "s3://bucket/folder cannot be written" in found.found
     assert found.fix and "s3.endpoint" in found.fix.text
 
 

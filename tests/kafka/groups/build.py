@@ -83,6 +83,7 @@ class Node:
         self.coordinator = GroupCoordinator(
             self.log, self.config, clock=self.clock, rand=rand, post=self.posted.append
         )
+        self.coordinator.groups.journal.create_topic()
 
     def kill(self) -> None:
         """kill -9: what was written stays, whether it was synced or not."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from frazil.kafka.error_codes import ErrorCode
@@ -149,7 +151,7 @@ def test_every_version_can_be_answered(node: Node, version: int) -> None:
     """Responses have no field that an old version lacks, with static members and others."""
     static = Consumer(node, "s", instance_id="one", version=9)
     member = Consumer(node, "c", version=version)
-    boxes = []
+    boxes: list[Box[Any] | None] = []
     for _ in range(4):
         for each in (member, static):
             if each.is_idle:

@@ -15,6 +15,7 @@ from frazil.log import Marker
 from frazil.model import Rand, TopicPartition
 from tests.kafka.groups.build import CONFIG, GROUP, TOPIC, Box, Consumer, Node, code_of, settle
 from tests.log.build import batch
+from tests.sim.disk import Faults
 
 PRODUCER = 77
 
@@ -154,6 +155,30 @@ def test_compaction_keeps_the_last(node: Node) -> None:
     assert batches < 20_000
     node.kill()
     assert node.fetch() == {0: (297, "", 0), 1: (298, "", 0), 2: (299, "", 0)}
+
+
+def test_a_full_disk_is_no_loss(node: Node) -> None:
+    """Commits and joins are refused with an error that clients retry, and succeed later."""
+    node.commit(0, 5)
+    node.run()
+    member = Consumer(node, "c")
+    node.disk.faults = Faults(capacity_bytes=0)
+    refused = node.commit(0, 6)
+    node.run()
+    member.join()
+    member.look()
+    node.pass_time(600)
+    assert code_of(refused.got) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert member.joining is not None
+    assert member.joining.got.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert node.fetch() == {0: (5, "", 0)}
+    node.disk.faults = Faults()
+    node.log.maintain()
+    member.look()
+    settle(node, member)
+    assert member.owned == {0, 1, 2}
+    node.kill()
+    assert member.heartbeat() is ErrorCode.NONE and node.fetch() == {0: (5, "", 0)}
 
 
 def test_lag(node: Node) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -153,7 +154,7 @@ def test_too_many_connections_are_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_begun", [False, True])
 def test_a_silent_client_is_closed(tmp_path: Path, *, is_begun: bool) -> None:
     """Inside a request sooner than between two."""
-    settings = {"request_timeout_ms": 100} if is_begun else {"idle_timeout_ms": 100}
+    settings: dict[str, Any] = {"request_timeout_ms": 100} if is_begun else {"idle_timeout_ms": 100}
     with opened(tmp_path, **settings) as port, port.client() as client:
         client.socket.sendall(struct.pack(">i", 100) if is_begun else b"")
         assert client.is_closed()
@@ -162,7 +163,7 @@ def test_a_silent_client_is_closed(tmp_path: Path, *, is_begun: bool) -> None:
 def test_large_requests_wait_for_each_other(tmp_path: Path) -> None:
     """At the limit of bytes in flight nothing is refused: it is read later."""
     mib = 2**20
-    limits = {"request_bytes_max": mib, "in_flight_bytes_max": mib}
+    limits: dict[str, Any] = {"request_bytes_max": mib, "in_flight_bytes_max": mib}
     with opened(tmp_path, **limits) as port:
         port.log.create_topic("t", TopicConfig())
         clients = [port.client() for _ in range(4)]

@@ -11,7 +11,15 @@ from frazil.kafka.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from frazil.log import Append, Marker, Record, append_of_marker, append_of_records, encode_batch
+from frazil.log import (
+    Append,
+    Marker,
+    Record,
+    append_of_marker,
+    append_of_records,
+    encode_batch,
+    record_at_time,
+)
 from frazil.log.produce import append_of_batch
 from frazil.settings import TopicConfig
 from tests.kafka.port.opened import Client, OpenedPort, opened
@@ -28,10 +36,12 @@ def records(*values: bytes, timestamp_ms: int = 1) -> Append:
     )
 
 
-def transactional(value: bytes, sequence: int, producer_id: int = 1) -> Append:
+def transactional(
+    value: bytes, sequence: int, producer_id: int = 1, timestamp_ms: int = 1
+) -> Append:
     return append_of_batch(
         encode_batch(
-            [Record(offset=0, timestamp_ms=1, key=b"k", value=value)],
+            [Record(offset=0, timestamp_ms=timestamp_ms, key=b"k", value=value)],
             producer_id=producer_id,
             producer_epoch=0,
             base_sequence=sequence,
@@ -169,7 +179,7 @@ def test_offsets(tmp_path: Path) -> None:
             records(b"a", timestamp_ms=100),
             records(b"b", b"c", timestamp_ms=300),
             records(b"d", timestamp_ms=200),
-            transactional(b"open", 0),
+            transactional(b"open", 0, timestamp_ms=299),
         )
         assert find(-1) == (-1, 5)
         assert find(-1, isolation=1) == (-1, 4)
@@ -178,6 +188,17 @@ def test_offsets(tmp_path: Path) -> None:
         assert find(0) == (100, 0)
         assert find(101) == (300, 1)
         assert find(301) == (-1, -1)
+
+
+def test_the_time_of_an_open_transaction_is_not_found(tmp_path: Path) -> None:
+    """The search ends at the last stable offset."""
+    with opened(tmp_path) as port:
+        filled(port, records(b"a", timestamp_ms=100), transactional(b"b", 0, timestamp_ms=400))
+        partition = port.log.partition("t", 0)
+        assert record_at_time(partition, 200) is None
+        port.log.append_durably("t", marker(Marker.COMMIT))
+        found = record_at_time(partition, 200)
+        assert found is not None and found.offset == 1
 
 
 def test_the_only_epoch_ends_at_the_end(tmp_path: Path) -> None:

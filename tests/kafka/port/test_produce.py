@@ -109,7 +109,8 @@ def bomb() -> bytes:
 def recrc(data: bytes) -> bytes:
     """Return a batch with the right length and checksum."""
     length = (len(data) - 12).to_bytes(4, "big")
-    return data[:8] + length + data[12:17] + crc32c(data[21:]).to_bytes(4, "big") + data[21:]
+    check: bytes = crc32c(data[21:]).to_bytes(4, "big")
+    return data[:8] + length + data[12:17] + check + data[21:]
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,10 @@ the release before ours, whose tests jar was not published.
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 from pathlib import Path
 
-import pyspark
-
-from frazil.lake.spark.jars import RESOLVE_TIMEOUT_S, default_folder, paths
-from tests.live.locked_jars import LockedJars
+from frazil.lake.spark.jars import default_folder, paths
+from tests.live.locked_jars import SPARK, LockedJars
 
 IVY_MODULE = """\
 <ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
@@ -38,12 +34,10 @@ JARS = LockedJars(
     folder=Path.home() / ".cache" / "frazil" / "rest-catalog",
 )
 """The server and its dependencies."""
-SPARK = Path(pyspark.__file__).parent / "jars"
 FROM_SPARK = ("hadoop-client-api-", "hadoop-client-runtime-", "log4j-", "commons-logging-", "py4j-")
 """The server's configuration, logging, and Python gateway."""
 SQLITE = "org.xerial_sqlite-jdbc-"
 """The database of its tables. Users have this jar."""
-OUTPUT_LINES_SHOWN = 20
 
 
 def class_path() -> str:
@@ -59,21 +53,5 @@ def gateway_jar() -> str:
     return str(found)
 
 
-def _fetch() -> None:
-    (ivy,) = SPARK.glob("ivy-*.jar")
-    pattern = f"{JARS.folder}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
-    with tempfile.NamedTemporaryFile("w", suffix=".xml") as module:
-        module.write(IVY_MODULE)
-        module.flush()
-        command = ["java", "-jar", str(ivy), "-ivy", module.name, "-cache", f"{JARS.folder}/cache"]
-        command += ["-types", "jar", "bundle", "-confs", "default", "-retrieve", pattern]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False
-        )
-    if done.returncode != 0:
-        output = "\n".join(done.stdout.splitlines()[-OUTPUT_LINES_SHOWN:])
-        raise SystemExit(f"fetching the jars of the REST catalog failed:\n{output}")
-
-
 if __name__ == "__main__":
-    JARS.resolve(_fetch)
+    JARS.resolve(lambda: JARS.fetch_with_ivy(IVY_MODULE))

@@ -408,3 +408,39 @@ def test_the_cache_of_log_rows_is_limited(world: Asked, monkeypatch: pytest.Monk
     world.topic.add(20)
     assert world.ask(COUNT) == whole(24)
     assert "other" not in world.tables._tails._cache
+
+
+def test_a_topic_created_again_has_a_table_of_its_own(world: Asked) -> None:
+    """The rows of the deleted topic stay in theirs, which is renamed; a query never mixes them."""
+    topic = world.topic
+    topic.add(20)
+    world.flush()
+    topic.add(5)
+    assert world.ask(COUNT) == [(25, 25, 0, 25)]
+    topic.log.delete_topic(TOPIC)
+    assert world.ask(COUNT) == [(20, 20, 0, 20)], "what the lake has of it stays"
+    topic.log.create_topic(TOPIC, TopicConfig(awaits_lake=True))
+    topic.counts[0] = 0
+    topic.add(3)
+    assert world.ask(COUNT) == [(3, 3, 0, 3)]
+    world.flush()
+    assert world.ask(COUNT) == [(3, 3, 0, 3)]
+    (kept,) = (name for name in world.tables.names() if "__deleted_" in name)
+    assert world.ask(f"SELECT count(*) FROM {kept}") == [(20,)]
+    locations = {
+        topic.catalog.load_table(f"{LAKE.namespace}.{name}").location()
+        for name in (kept, "topic_orders")
+    }
+    assert len(locations) == 2, "their files must not be taken for orphans of each other"
+
+
+def test_deleted_records_are_skipped_by_the_lake(world: Asked) -> None:
+    """Although the topic awaits the lake; what the lake has already, it keeps."""
+    topic = world.topic
+    topic.add(10)
+    world.flush()
+    topic.add(10)
+    topic.log.delete_records(TOPIC, 0, 15)
+    assert world.ask(COUNT) == [(15, 15, 0, 20)]
+    world.flush()
+    assert world.ask(COUNT) == [(15, 15, 0, 20)]

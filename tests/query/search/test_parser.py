@@ -17,6 +17,7 @@ from frazil.query import Engine, query_conditions
 from frazil.query.functions import search_parser as parser
 from frazil.query.functions.search_parser import parse
 from frazil.query.search.filters import where
+from frazil.query.sql.entry_spans import is_entry
 from tests.pages import ROOT
 from tests.query.build import BEGIN_US, engine_over, log, piece_of
 
@@ -455,6 +456,7 @@ def test_what_the_document_shows_is_understood(engine: Engine) -> None:
         ("spans", "http.route:../y", "attributes['http.route'] = '../y'"),
         ("logs", "resource.a:b", "resource_attributes['a'] = 'b'"),
         ("spans", "duration_ms:>1.5", "duration_nano > 1500000"),
+        ("spans", "entry:true", f"CASE WHEN {is_entry()} THEN 'true' ELSE 'false' END = 'true'"),
         ("spans", "duration:1.5s..2m", "duration_nano BETWEEN 1500000000 AND 120000000000"),
         ("spans", "duration_nano>=7", "duration_nano >= 7"),
         ("spans", "status:500..599", "http_response_status_code BETWEEN 500 AND 599"),

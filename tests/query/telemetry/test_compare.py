@@ -13,6 +13,7 @@ from frazil.model.arrow import LOGS, SPANS
 from frazil.query.search.filters import Ask, TimeRange
 from frazil.query.telemetry.compare import Selection, compare
 
+WHERE = "frazil.query.telemetry.compare"
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 MIDDLE = BEGIN + datetime.timedelta(seconds=100)
 END = BEGIN + datetime.timedelta(seconds=200)
@@ -27,6 +28,8 @@ def rows_of(at: int) -> tuple[dict[str, Any], dict[str, Any]]:
     common = {
         "time": BEGIN + datetime.timedelta(seconds=at),
         "service_name": "web",
+        "_offset": at,
+        "_row": 0,
         "resource_attributes": [
             ("service.version", "2" if is_new else "1"),
             ("service.instance.id", str(at // 100)),
@@ -106,3 +109,18 @@ def test_a_side_without_requests_is_empty(ask: Ask) -> None:
     found = compare(ask, nothing, RANGES[1])
     assert (found.baseline.request_count, found.baseline.p95_nano) == (0, None)
     assert found.baseline.rate == 0
+
+
+def test_of_many_rows_a_sample_is_read(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns and shares are estimated; requests and latencies stay exact."""
+    whole = compare(ask, *VERSIONS)
+    assert whole.records_sampled_every == 1
+    monkeypatch.setattr(f"{WHERE}.REQUESTS_READ_MAX", 50)
+    monkeypatch.setattr(f"{WHERE}.RECORDS_READ_MAX", 50)
+    found = compare(ask, *VERSIONS)
+    assert found.records_sampled_every == 2
+    assert (found.baseline, found.current) == (whole.baseline, whole.current)
+    # Failures are at multiples of four, so every one of them is in a sample of even offsets.
+    assert [(one.pattern, one.count) for one in found.new_patterns] == [("no page <*>", 50)]
+    (change,) = (one for one in found.attributes if one.name == "cache")
+    assert (change.baseline_share, change.current_share) == (0, 0.5)

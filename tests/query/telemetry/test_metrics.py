@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,9 @@ from frazil.errors import Malformed, TooLarge
 from frazil.model.arrow import TABLES
 from frazil.query import Engine
 from frazil.query.search.filters import Ask, TimeRange
+from frazil.query.telemetry import heatmaps
 from frazil.query.telemetry import metric_series as series_module
+from frazil.query.telemetry.heatmaps import ROWS_MAX, metric_heatmap
 from frazil.query.telemetry.histograms import quantile_of
 from frazil.query.telemetry.metric_series import LOOK_BACK, metric_series
 from frazil.query.telemetry.metrics import exemplars, metric_labels, metric_names
@@ -538,3 +541,86 @@ def test_a_delta_that_is_no_number_counts_nothing(shared: Over) -> None:
     ask = shared([counter(at, value, **delta) for at, value in [(1, 5.0), (2, math.nan), (3, 7.0)]])
     assert values(ask, "increase") == {(): {0: 12.0}}
     assert values(ask, "rate") == {(): {0: 12.0 / STEP.total_seconds()}}
+
+
+def cells(ask: Ask, **more: Any) -> dict[tuple[int, float, float], float]:
+    """Seconds after the begin, low, high -> count; infinite without a bound."""
+    found = metric_heatmap(ask, "m", within=WITHIN, step=STEP, **more)
+    assert len(found.buckets) <= ROWS_MAX
+    if found.since is None:
+        return {}
+    first_s = round((found.since - BEGIN).total_seconds())
+    bounds = [
+        (-math.inf if low is None else low, math.inf if high is None else high)
+        for low, high in ((bucket.low, bucket.high) for bucket in found.buckets)
+    ]
+    assert bounds == sorted(bounds)
+    return {(first_s + 10 * cell.step, *bounds[cell.bucket]): cell.count for cell in found.cells}
+
+
+@given(_samples, st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_a_heatmap_counts_every_value_in_its_bucket(
+    shared: Over, batches: list[list[float]], is_delta: bool
+) -> None:
+    """Also beside a series with other bounds: then rows contain buckets of both as a whole."""
+    points = [] if is_delta else [histogram_point(-5, [])]
+    all_of: list[float] = []
+    for place, batch in enumerate(batches):
+        all_of = batch if is_delta else all_of + batch
+        how = {"aggregation_temporality": "DELTA"} if is_delta else {}
+        points.append(histogram_point(place * 10 + 5, all_of, **how))
+    wanted = Counter(
+        (place * 10, edges[at], edges[at + 1])
+        for place, batch in enumerate(batches)
+        for edges in [[-math.inf, *BOUNDS, math.inf]]
+        for at in map(int, np.searchsorted(BOUNDS, batch))
+    )
+    assert cells(shared(points)) == wanted
+    other = {"explicit_bounds": [1.0, 7.0], "bucket_counts": [1, 2, 4], "count": 7}
+    delta = {"aggregation_temporality": "DELTA", "attributes": [("a", "b")]}
+    points.append(histogram_point(5, [], **other, **delta))
+    edges = [-math.inf, 1.0, 7.0, math.inf]
+    wanted += Counter({(0, edges[at], edges[at + 1]): 2**at for at in range(3)})
+    found = cells(shared(points))
+    assert sum(found.values()) == sum(wanted.values())
+    for (at_s, low, high), count in found.items():
+        assert count == sum(
+            number
+            for (step, begin, end), number in wanted.items()
+            if step == at_s and begin >= low and end <= high
+        )
+
+
+@given(
+    st.lists(st.lists(_numbers, min_size=1, max_size=20), min_size=1, max_size=4),
+    st.lists(st.integers(-1, 5), min_size=4, max_size=4),
+)
+@settings(max_examples=15, deadline=None)
+def test_a_heatmap_of_exponential_histograms_loses_nothing(
+    shared: Over, batches: list[list[float]], scales: list[int]
+) -> None:
+    """Each value lies in its row, within the rounding of the bounds, whatever was merged."""
+    points = [
+        exponential_point(place * 10 + 5, batch, scale, aggregation_temporality="DELTA")
+        for place, (batch, scale) in enumerate(zip(batches, scales, strict=False))
+    ]
+    found = cells(shared(points))
+    for place, batch in enumerate(batches):
+        rows = {key[1:]: count for key, count in found.items() if key[0] == place * 10}
+        assert sum(rows.values()) == len(batch)
+        for (low, high), count in rows.items():
+            slack = 1e-9 * max(abs(low), abs(high))
+            assert sum(low - slack <= value <= high + slack for value in batch) >= count
+
+
+def test_heatmaps_need_a_histogram_and_are_bounded(
+    shared: Over, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cells(shared([])) == {}
+    with pytest.raises(Malformed, match="m is a gauge, which has no buckets"):
+        cells(shared([point(1, value_double=1.0)]))
+    ask = shared([histogram_point(-5, []), histogram_point(5, [0.1, 3.0])])
+    monkeypatch.setattr(heatmaps, "CELLS_MAX", 1)
+    with pytest.raises(TooLarge, match="more than 1 cells"):
+        cells(ask)

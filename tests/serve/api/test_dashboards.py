@@ -13,22 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.disk import RealDisk
+from frazil.disk import Disk, RealDisk
 from frazil.errors import Conflict, FrazilError, Malformed, TooLarge, Unavailable
 from frazil.httpd import HttpError
 from frazil.model import Rand
-from frazil.serve.dashboards import store
-from frazil.serve.dashboards.model import (
+from frazil.serve.saved import files as saved_files
+from frazil.serve.saved.dashboard import (
     COLUMNS,
     Dashboard,
     Panel,
     PanelLogs,
     PanelMetric,
     Variable,
-    dashboard_of,
-    text_of,
 )
-from frazil.serve.dashboards.store import DashboardFiles
+from frazil.serve.saved.files import SavedFiles, content_of, text_of
 from tests.serve.served import Said, Served, served
 from tests.sim.disk import Faults, PowerCut, SimDisk
 
@@ -40,6 +38,10 @@ PANEL = {"id": "a", "kind": "table", "x": 0, "y": 0, "w": 6, "h": 8, "sql": "SEL
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("dashboards") / "data") as opened:
         yield opened
+
+
+def dashboards_in(disk: Disk) -> SavedFiles[Dashboard]:
+    return SavedFiles(disk, "dashboards", "dashboard", Dashboard)
 
 
 def put(there: Served, name: str, body: Any, etag: str | None = None) -> Said:
@@ -94,7 +96,7 @@ def test_a_stale_etag_is_a_conflict(there: Served) -> None:
 
 def test_one_of_many_concurrent_writers_wins(tmp_path: Path) -> None:
     """All send the same etag; the others get a conflict."""
-    files = DashboardFiles(RealDisk(tmp_path))
+    files = dashboards_in(RealDisk(tmp_path))
     seen = files.put("a", Dashboard(format=1, title="0"), None).etag
     outcomes: list[str] = []
 
@@ -111,7 +113,7 @@ def test_one_of_many_concurrent_writers_wins(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     (winner,) = [outcome for outcome in outcomes if outcome]
-    found = files.get("a").dashboard
+    found = files.get("a").content
     assert found is not None
     assert found.title == winner
 
@@ -126,7 +128,7 @@ def test_one_of_many_concurrent_writers_wins(tmp_path: Path) -> None:
         (b"[]", "not a dashboard"),
         (b'{"format": 2, "title": "x"}', "not a dashboard"),
         (b'{"format": 1, "title": "x", "panles": []}', "panles"),
-        (b'{"format": 1, "title": "x"' + b" " * store.FILE_BYTES_MAX + b"}", "bytes"),
+        (b'{"format": 1, "title": "x"' + b" " * saved_files.FILE_BYTES_MAX + b"}", "bytes"),
     ],
 )
 def test_a_broken_file_is_reported(there: Served, text: bytes, why: str) -> None:
@@ -281,8 +283,8 @@ DASHBOARDS = st.builds(
 @given(DASHBOARDS)
 def test_a_dashboard_round_trips(dashboard: Dashboard) -> None:
     text = text_of(dashboard)
-    assert dashboard_of(text) == dashboard
-    assert text_of(dashboard_of(text)) == text
+    assert content_of(text, Dashboard, "dashboard") == dashboard
+    assert text_of(content_of(text, Dashboard, "dashboard")) == text
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_rules_across_fields_are_checked(there: Served, body: Any, why: str) -> 
 
 
 def test_dashboards_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = DashboardFiles(RealDisk(tmp_path))
+    files = dashboards_in(RealDisk(tmp_path))
     sql = "x" * 60_000
     large = Dashboard(
         format=1,
@@ -313,7 +315,7 @@ def test_dashboards_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     )
     with pytest.raises(TooLarge, match="bytes"):
         files.put("large", large, None)
-    monkeypatch.setattr(store, "COUNT_MAX", 2)
+    monkeypatch.setattr(saved_files, "COUNT_MAX", 2)
     small = Dashboard(format=1, title="")
     files.put("a", small, None)
     seen = files.put("b", small, None).etag
@@ -326,7 +328,7 @@ def test_a_power_loss_leaves_the_old_or_new_dashboard() -> None:
     """What was answered is there; what was not is there whole or not at all."""
 
     def write(disk: SimDisk, answered: list[str]) -> None:
-        files = DashboardFiles(disk)
+        files = dashboards_in(disk)
         seen = None
         for title in ("one", "two", "three"):
             seen = files.put("a", Dashboard(format=1, title=title), seen).etag
@@ -342,22 +344,22 @@ def test_a_power_loss_leaves_the_old_or_new_dashboard() -> None:
         disk = SimDisk(faults=Faults(crash_at=crash_at), rand=Rand(crash_at))
         with pytest.raises(PowerCut):
             write(disk, answered)
-        after = DashboardFiles(disk.crash(Rand(crash_at)))
+        after = dashboards_in(disk.crash(Rand(crash_at)))
         found = after.all()
         assert [each.error for each in found] in ([], [None])
-        title = found[0].dashboard.title if found and found[0].dashboard else None
+        title = found[0].content.title if found and found[0].content else None
         assert title in titles[len(answered) : len(answered) + 2]
 
 
 def test_a_full_disk_is_reported(tmp_path: Path) -> None:
-    files = DashboardFiles(SimDisk(faults=Faults(capacity_bytes=10)))
+    files = dashboards_in(SimDisk(faults=Faults(capacity_bytes=10)))
     with pytest.raises(Unavailable, match="full"):
         files.put("a", Dashboard(format=1, title="x"), None)
     assert files.all() == []
 
 
 def test_the_store_checks_names_too(tmp_path: Path) -> None:
-    files = DashboardFiles(RealDisk(tmp_path))
+    files = dashboards_in(RealDisk(tmp_path))
     for name in ("../a", "a\n", "", "A"):
         with pytest.raises(Malformed):
             files.get(name)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from pyiceberg.table import Table
 
@@ -170,3 +173,23 @@ def test_file_sizes_are_grouped_by_powers_of_two() -> None:
     found = [(each.bytes_min, each.files) for each in sizes_of([file(5), file(7), file(16)])]
     assert found == [(4, 2), (8, 0), (16, 1)]
     assert sizes_of([]) == []
+
+
+def test_a_latency_heatmap_covers_hot_rows_and_tables(there: Served) -> None:
+    """As DuckDB counts the rows of both."""
+    sql = there.embedded.sql
+    rows = sql("SELECT time, duration_nano, service_name FROM spans").arrow()
+    assert rows.num_rows == ROWS * (sum(ROUNDS) + BEHIND)
+    database = duckdb.connect()
+    database.register("rows", rows)
+    wanted = database.execute(
+        "SELECT epoch_us(time) // 10000000 * 10, CAST(floor(log10(greatest(duration_nano, 1)) * 10 "
+        "+ 1e-9) AS BIGINT), count(*) FROM rows GROUP BY 1, 2"
+    ).fetchall()
+    found = get(there, "services/heatmap?step=10s")
+    since = datetime.datetime.fromisoformat(found["since"]).timestamp()
+    lows = [round(10 * math.log10(max(bucket["low"], 1))) for bucket in found["buckets"]]
+    cells = [
+        (since + 10 * cell["step"], lows[cell["bucket"]], cell["count"]) for cell in found["cells"]
+    ]
+    assert sorted(cells) == sorted(wanted)

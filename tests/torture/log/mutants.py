@@ -62,8 +62,8 @@ def _cut_at_corruption() -> Patches:
     """Treat damage in the middle of the log as a torn tail, and cut it."""
     original = recovery.recover
 
-    def recover(files: Any, now_ms: int, *, floor: int, may_create: bool) -> Any:
-        return original(files, now_ms, floor=0, may_create=may_create)
+    def recover(files: Any, now_ms: int, *, floor: int) -> Any:
+        return original(files, now_ms, floor=0)
 
     def open_watermarks(disk: Any, folder: str) -> tuple[Any, Any]:
         opened, stored = original_open(disk, folder)

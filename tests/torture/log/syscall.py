@@ -91,6 +91,10 @@ class FaultyDisk:
         with self.around("make_directory"):
             self._disk.make_directory(path)
 
+    def remove_directory(self, path: str) -> None:
+        with self.around("remove_directory"):
+            self._disk.remove_directory(path)
+
     def sync_directory(self, path: str) -> None:
         with self.around("sync_directory"):
             self._disk.sync_directory(path)

@@ -325,3 +325,27 @@ def test_legend_values_match_the_api(page: Page, node: Node) -> None:
     assert json.loads(asked.value.text())["series"] == answer["series"]
     most = max(value for _, value in answer["series"][0]["values"])
     expect(legend(page).locator("td").nth(3)).to_have_text(f"{most:g}")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_histogram_is_drawn_as_a_heatmap(browser: Browser, node: Node, theme: Theme) -> None:
+    """Its counts are those of the metric; the keyboard chooses cells, also on a phone."""
+    with open_page(browser, node.url, width=390, height=760, theme=theme) as page:
+        page.goto("/explore?metric=http.server.request.duration&from=1h")
+        with page.expect_response(re.compile("metrics/heatmap")) as response:
+            page.get_by_role("button", name="heatmap").click()
+        cells = response.value.json()["cells"]
+        heatmap = page.get_by_role("group", name="by bucket over time")
+        heatmap.focus()
+        page.keyboard.press("ArrowRight")
+        expect(heatmap.get_by_role("status")).to_contain_text("values")
+        expect(heatmap).to_have_attribute("aria-label", re.compile(r"[\d,]+ values"))
+        assert cells
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        assert accessibility_violations(page) == []
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile("from=20"))
+    with open_page(browser, node.url) as page:
+        page.goto("/explore?metric=process.memory.usage&look=heatmap")
+        expect(page.get_by_role("button", name="bars")).to_be_visible()
+        expect(page.get_by_role("button", name="heatmap")).to_have_count(0)

@@ -308,23 +308,6 @@ def test_a_link_to_a_record_far_down_scrolls_to_it(page: Page) -> None:
     expect(record).to_be_in_viewport()
 
 
-def test_saved_views_are_listed_and_found_in_the_palette(page: Page) -> None:
-    page.goto(ERRORS)
-    page.get_by_role("button", name="Views").click()
-    page.get_by_label("View name").fill("what fails")
-    page.keyboard.press("Enter")
-    page.goto("/logs")
-    page.get_by_role("button", name="Views").click()
-    page.get_by_role("link", name="what fails").click()
-    expect(page).to_have_url(re.compile("is=severity%3DERROR"))
-    page.goto("/logs")
-    expect(search(page)).to_be_visible()
-    page.keyboard.press("Control+k")
-    page.get_by_role("combobox", name="Find").fill("what fails")
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("is=severity%3DERROR"))
-
-
 def test_an_empty_result_offers_to_remove_the_filters(page: Page) -> None:
     page.goto("/logs?q=nosuchwordanywhere&is=service_name%3Dcart")
     expect(page.get_by_text("No log records found")).to_be_visible()
@@ -344,7 +327,6 @@ def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) ->
         assert accessibility_violations(page) == []
         page.goto("/logs?tail=1&q=(wrong")
         expect(page.locator(".search .error")).to_be_visible()
-        page.get_by_role("button", name="Views").click()
         assert accessibility_violations(page) == []
 
 

@@ -237,3 +237,20 @@ def test_the_screen_fits_a_phone(browser: Browser, node: Node) -> None:
             page.goto(address)
             expect(page.get_by_role("region", name="Top errors")).to_be_visible()
             assert page.locator("#screen").evaluate("each => each.scrollWidth") <= 360
+
+
+def test_services_have_the_same_colour_in_every_browser(browser: Browser, node: Node) -> None:
+    """Whatever a browser has seen before, and in whichever order."""
+    chips = "() => Object.fromEntries([...document.querySelectorAll('th[scope=row]')].map((row) =>"
+    chips += " [row.innerText.trim(), row.querySelector('.swatch').style.background]))"
+    found = []
+    for first in ("/logs?q=service:payment", "/volume?by=service"):
+        with open_page(browser, node.url) as page:
+            page.goto(first)
+            expect(page.get_by_role("navigation", name="Screens")).to_be_visible()
+            page.goto("/services")
+            expect(page.locator("th[scope=row]").nth(8)).to_be_visible()
+            found.append(page.evaluate(chips))
+            assert page.evaluate("localStorage.getItem('frazil.services')") is None
+    assert found[0] == found[1]
+    assert len(found[0]) == len(set(found[0].values())) == 9

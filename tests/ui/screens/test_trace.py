@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 from tests.cli import shop
 from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import Node
+from tests.ui.conftest import wait_until_queryable
 from tests.ui.helpers.page import (
     THEMES,
     Theme,
@@ -23,6 +25,7 @@ from tests.ui.helpers.page import (
     is_contiguous,
     open_page,
 )
+from tests.ui.helpers.spans import resource, span
 
 HOSTILE_TRACE = "bb" * 16
 HOSTILE = (
@@ -466,3 +469,81 @@ def test_the_screen_fits_a_phone(browser: Browser, known: Node) -> None:
             page.get_by_role("navigation", name="Views").get_by_role("link", name=tab).click()
             overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             assert page.evaluate(overflow) <= 0
+
+
+def chain(trace_id: str, took_ms: dict[str, float], begin_ns: int) -> list[dict[str, Any]]:
+    """A root with children of these names and durations, one after the other."""
+    spans = [span(trace_id, 1, "GET /order", begin_ns, int(sum(took_ms.values()) * 1e6))]
+    for number, (name, took) in enumerate(took_ms.items(), 2):
+        child = span(trace_id, number, name, begin_ns, int(took * 1e6))
+        spans.append({**child, "parentSpanId": spans[0]["spanId"]})
+        begin_ns += int(took * 1e6)
+    return spans
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A slow trace (aaaa…), a fast one (bbbb…), one of several thousand spans (cccc…)."""
+    begin_ns = time.time_ns() - 60_000_000_000
+    fast = {"load": 10.0, "price": 20.0, "send": 5.0}
+    slow = {"load": 10.2, "price": 200.0, "tax": 7.0}
+    many = {f"step {number}": 1.0 for number in range(4000)}
+    sent = [
+        resource("shop", each)
+        for digit, took in (("a", slow), ("b", fast), ("c", many))
+        for each in chain(digit * 32, took, begin_ns)
+    ]
+    with Node(tmp_path_factory.mktemp("compared") / "data", "--set", "lake.enabled=false") as node:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{node.http_port}/v1/traces",
+            data=json.dumps({"resourceSpans": sent}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as response:
+            assert response.status == 200
+        wait_until_queryable(node)
+        yield node
+
+
+def test_two_traces_are_compared(browser: Browser, compared: Node) -> None:
+    """With a fast trace of the same root operation, with a pasted id, and by link."""
+    with open_page(browser, compared.url) as page:
+        page.goto(f"/trace/{'a' * 32}")
+        page.get_by_role("link", name="Compare").click()
+        page.get_by_role("button", name="Fast trace").focus()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(f"with={'b' * 32}"))
+        rows = page.get_by_role("list", name="Differences").get_by_role("listitem")
+        expect(rows).to_have_count(5)
+        assert [" ".join(text.split()) for text in rows.all_inner_texts()] == [
+            "GET /order shop 35 ms 217 ms +182 ms 0 ▲ Slower",
+            "load shop 10 ms 10.2 ms +200 µs +200 µs",
+            "price shop 20 ms 200 ms +180 ms +180 ms ▲ Slower",
+            "send shop 5 ms \u2013 \u22125 ms \u22125 ms \u2212 Removed",
+            "tax shop \u2013 7 ms +7 ms +7 ms + Added",
+        ]
+        page.get_by_role("button", name="Removed 1").click()
+        expect(rows).to_have_count(1)
+        page.reload()
+        expect(rows).to_have_count(1)
+        page.get_by_role("link", name="Swap").click()
+        expect(page).to_have_url(re.compile(f"/trace/{'b' * 32}.*with={'a' * 32}"))
+        expect(rows.nth(2)).to_contain_text("Faster")
+        page.get_by_label("Trace to compare with").fill("c" * 20)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Removed 4,000")).to_be_visible()
+        expect(rows.first).to_contain_text("GET /order")
+        page.get_by_label("Trace to compare with").fill("nosuch")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("not a trace id")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_comparison_fits_a_phone_and_is_accessible(
+    browser: Browser, compared: Node, theme: Theme
+) -> None:
+    with open_page(browser, compared.url, width=390, height=760, theme=theme) as page:
+        page.goto(f"/trace/{'a' * 32}?tab=compare&with={'b' * 32}")
+        expect(page.get_by_text("Slower").last).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        assert accessibility_violations(page) == []

@@ -60,4 +60,5 @@ export const screens: Record<ScreenName, Screen> = {
     hasTime: true,
     key: "v",
   },
+  view: { title: "Saved view", load: () => import("./view/View.svelte"), hasTime: false },
 };

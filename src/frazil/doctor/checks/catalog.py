@@ -37,8 +37,10 @@ def check_catalog(context: CheckContext) -> Iterator[Finding]:
         return
     path = catalog_path(context.config.lake, context.data)
     if path is not None:
-        if context.is_open or not path.is_relative_to(context.data):
+        is_readable = context.is_open or not path.is_relative_to(context.data)
+        if is_readable:
             yield from _file(path)
+        if is_readable or not properties["warehouse"].startswith(LOCAL):
             yield from _warehouse(context, properties)
     elif properties["type"] == "rest":
         yield _server(context, properties["uri"])
@@ -106,7 +108,7 @@ def _tables(path: Path) -> list[tuple[str, str]]:
 
 
 def _warehouse(context: CheckContext, properties: Mapping[str, str]) -> Iterator[Finding]:
-    uri = properties.get("warehouse", "")
+    uri = properties["warehouse"]
     if not uri.startswith(LOCAL):
         yield _store(context, uri, properties)
         return
@@ -124,9 +126,12 @@ def _store(context: CheckContext, uri: str, properties: Mapping[str, str]) -> Fi
             socket.create_connection((endpoint.hostname, port), TIMEOUT_S).close()
         probe_warehouse(context.config.lake, context.data)
     except (OSError, ValueError, FrazilError) as error:
-        fix = do("correct lake.warehouse, and s3.endpoint, s3.region and the keys in lake.catalog")
-        return failure("warehouse", f"{uri} does not respond: {error}", fix)
-    return ok("warehouse", f"{uri} responds; SQL without Spark cannot read tables there yet")
+        fix = do(
+            "create the bucket, or correct lake.warehouse, and s3.endpoint, s3.region and the keys "
+            "in lake.catalog"
+        )
+        return failure("warehouse", f"{uri} cannot be written: {error}", fix)
+    return ok("warehouse", f"{uri} can be written; SQL without Spark cannot read tables there yet")
 
 
 def _server(context: CheckContext, uri: str) -> Finding:

@@ -19,6 +19,8 @@ READ_COMMITTED = 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 """What a client asks for instead of a time."""
 UNKNOWN = -1
+EPOCH_VERSION = 4
+"""The first version of ListOffsets with a leader epoch in its response."""
 
 
 class Offsets:
@@ -42,7 +44,9 @@ class Offsets:
                 ListOffsetsResponse.ListOffsetsTopicResponse(
                     topic.name,
                     [
-                        await self._offset(topic.name, asked, is_committed=is_committed)
+                        await self._offset(
+                            topic.name, asked, context.api_version, is_committed=is_committed
+                        )
                         for asked in topic.partitions
                     ],
                 )
@@ -51,7 +55,12 @@ class Offsets:
         )
 
     async def _offset(
-        self, topic: str, asked: ListOffsetsRequest.ListOffsetsPartition, *, is_committed: bool
+        self,
+        topic: str,
+        asked: ListOffsetsRequest.ListOffsetsPartition,
+        version: int,
+        *,
+        is_committed: bool,
     ) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
         result = ListOffsetsResponse.ListOffsetsPartitionResponse(asked.partition_index)
         try:
@@ -64,7 +73,7 @@ class Offsets:
             )
         except FrazilError as error:
             result.error_code = error_code(error)
-        if result.offset != UNKNOWN:
+        if result.offset != UNKNOWN and version >= EPOCH_VERSION:
             result.leader_epoch = LEADER_EPOCH
         return result
 
@@ -79,7 +88,7 @@ class Offsets:
         if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
             return UNKNOWN, view.start_offset
         if timestamp_ms == MAX_TIMESTAMP:
-            timestamp_ms = max(segment.info.max_timestamp_ms for segment in view.segments)
+            timestamp_ms = max((s.info.max_timestamp_ms for s in view.segments), default=UNKNOWN)
         if timestamp_ms < 0:
             return UNKNOWN, UNKNOWN
         record = await self._threads.run(record_at_time, partition, timestamp_ms)

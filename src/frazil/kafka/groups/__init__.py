@@ -22,5 +22,6 @@ member.py          Member: one consumer
 records.py         records of the topic, in Kafka's format
 journal.py         Journal: appends to the topic
 timers.py          GroupTimers: what is to be done later
+alarm.py           Alarm: runs timers on the event loop
 errors.py          the code for records that were not stored
 """

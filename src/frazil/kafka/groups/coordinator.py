@@ -33,15 +33,16 @@ class GroupCoordinator:
     def __init__(
         self, log: Log, config: GroupsConfig, *, clock: Clock, rand: Rand, post: Post
     ) -> None:
-        """Open or create `__consumer_offsets`, and read it."""
+        """Read `__consumer_offsets`, if it exists."""
         self._log = log
         self.timers = GroupTimers(clock)
         time = SteadyTime(clock)
         journal = Journal(log, time, post)
         self.groups = Groups(config, journal=journal, timers=self.timers, time=time, rand=rand)
         self.offsets = OffsetStore()
-        load(journal.partition, self.groups, self.offsets)
-        rebalance = Rebalance(self.groups)
+        if journal.has_topic:
+            load(journal.partition, self.groups, self.offsets)
+        self._rebalance = rebalance = Rebalance(self.groups)
         self.membership = Membership(self.groups, rebalance)
         self.assignment = Assignment(self.groups, rebalance)
         self.commits = OffsetCommits(self.groups, self.offsets, rebalance, self._partition_count)
@@ -56,6 +57,11 @@ class GroupCoordinator:
             return len(self._log.topic(topic).partitions)
         except Unknown:
             return 0
+
+    def stop(self) -> None:
+        """Answer all members that wait: the port closes."""
+        for group in self.groups:
+            self._rebalance.abandon(group)
 
     def topic_deleted(self, topic: str) -> None:
         """Forget all offsets of a topic that no longer exists."""

@@ -14,6 +14,10 @@ from frazil.kafka.groups.timers import GroupTimers
 from frazil.model import Rand, SteadyTime
 from frazil.settings import GroupsConfig
 
+PREFIX_CHARS_MAX = 255
+"""Characters of a client's name that its member id begins with. Ids of any length would not fit
+into records."""
+
 Saved = Callable[[ErrorCode], None]
 """Called once: NONE when the group is durable, otherwise why it is not."""
 
@@ -66,7 +70,9 @@ class Groups:
 
     def new_member_id(self, prefix: str) -> str:
         """Return an id that no other member ever had."""
-        return f"{prefix}-{uuid.UUID(int=self._rand.getrandbits(128), version=4)}"
+        return (
+            f"{prefix[:PREFIX_CHARS_MAX]}-{uuid.UUID(int=self._rand.getrandbits(128), version=4)}"
+        )
 
     def move(self, group: ClassicGroup, state: GroupState) -> None:
         """Change the state of a group."""

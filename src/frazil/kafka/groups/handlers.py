@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
+from frazil.errors import FrazilError
+from frazil.httpd import WorkerThreads
 from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.membership import JoiningClient
 from frazil.kafka.router import ApiRouter
@@ -29,13 +32,10 @@ from frazil.kafka.wire.messages.offset_delete import OffsetDeleteRequest
 from frazil.kafka.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from frazil.kafka.wire.messages.sync_group import SyncGroupRequest
 
-T = TypeVar("T")
-
 KEYS_VERSION = 4
 """From this version on a FindCoordinator request names several groups."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """What a coordinator is asked for."""
-MS_PER_S = 1000
 
 Address = Callable[[ConnectionState], NetworkAddress]
 """Where a client should connect to."""
@@ -45,12 +45,18 @@ class GroupHandlers:
     """Owned by the event loop. Responses that wait for other members or for the disk are futures,
     so that a connection can send more requests meanwhile."""
 
-    def __init__(self, coordinator: GroupCoordinator, node_id: int, address: Address) -> None:
+    def __init__(
+        self,
+        coordinator: GroupCoordinator,
+        node_id: int,
+        address: Address,
+        threads: WorkerThreads,
+    ) -> None:
         self.coordinator = coordinator
+        self._threads = threads
         self._node_id = node_id
         self._address = address
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_ms = 0
+        self._alarm = Alarm(coordinator.timers)
 
     def register(self, router: ApiRouter) -> None:
         """Offer the APIs."""
@@ -65,50 +71,30 @@ class GroupHandlers:
         router.add(16, "0-5", self.list_groups)
         router.add(42, "0-2", self.delete_groups)
         router.add(47, "0", self.offset_delete)
-        self._wind()
 
     def close(self) -> None:
         """Run no more timers."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._alarm.close()
 
-    def _wind(self) -> None:
-        """Wake up when the next timer is due."""
-        next_ms = self.coordinator.timers.next_ms
-        if next_ms is None or (self._alarm is not None and self._alarm_ms <= next_ms):
-            return
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm_ms = next_ms
-        delay_ms = max(0, next_ms - self.coordinator.timers.now_ms())
-        loop = asyncio.get_running_loop()
-        self._alarm = loop.call_later(delay_ms / MS_PER_S, self._ring)
-
-    def _ring(self) -> None:
-        self._alarm = None
-        self.coordinator.timers.run_due()
-        self._wind()
-
-    def _reply(self) -> tuple[asyncio.Future[Any], Callable[[Any], None]]:
+    @staticmethod
+    def _reply() -> tuple[asyncio.Future[Any], Callable[[Any], None]]:
         """Return a future, and the function that completes it. The client may be gone by then."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def complete(response: object) -> None:
             if not future.done():
                 future.set_result(response)
-            self._wind()
 
         return future, complete
 
     async def find_coordinator(
         self, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse:
-        """This node coordinates all groups and transactions."""
+        """This node coordinates all groups and transactions. The first one who asks has the topic
+        of groups created."""
         address = self._address(context.connection)
-        is_known = request.key_type in (GROUP_KEY, TRANSACTION_KEY)
-        code = ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST
-        message = None if is_known else f"there is no coordinator of type {request.key_type}"
+        code, message = await self._find(request.key_type)
+        is_known = code is ErrorCode.NONE
         if context.api_version < KEYS_VERSION:
             return FindCoordinatorResponse(
                 error_code=code,
@@ -131,6 +117,17 @@ class GroupHandlers:
             ]
         )
 
+    async def _find(self, key_type: int) -> tuple[ErrorCode, str | None]:
+        if key_type not in (GROUP_KEY, TRANSACTION_KEY):
+            return ErrorCode.INVALID_REQUEST, f"there is no coordinator of type {key_type}"
+        journal = self.coordinator.groups.journal
+        if key_type == GROUP_KEY and not journal.has_topic:
+            try:
+                await self._threads.run(journal.create_topic)
+            except FrazilError as error:
+                return ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
+        return ErrorCode.NONE, None
+
     async def join_group(
         self, request: JoinGroupRequest, context: RequestContext
     ) -> asyncio.Future[Any]:
@@ -142,7 +139,6 @@ class GroupHandlers:
         )
         future, reply = self._reply()
         self.coordinator.membership.join(request, client, reply)
-        self._wind()
         return future
 
     async def sync_group(
@@ -151,7 +147,6 @@ class GroupHandlers:
         """Answered when the leader's assignment is durable."""
         future, reply = self._reply()
         self.coordinator.assignment.sync(request, reply)
-        self._wind()
         return future
 
     async def heartbeat(
@@ -162,9 +157,7 @@ class GroupHandlers:
     async def leave_group(
         self, request: LeaveGroupRequest, context: RequestContext
     ) -> LeaveGroupResponse:
-        response = self.coordinator.membership.leave(request, context.api_version)
-        self._wind()
-        return response
+        return self.coordinator.membership.leave(request, context.api_version)
 
     async def offset_commit(
         self, request: OffsetCommitRequest, context: RequestContext

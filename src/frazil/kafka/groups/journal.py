@@ -1,4 +1,5 @@
-"""Journal: writes records of groups to `__consumer_offsets`, and says when they are durable."""
+"""Journal: writes records to `__consumer_offsets`, or another topic of a coordinator, and says when
+they are durable."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from frazil.log import (
     encode_batch,
     parse_header,
 )
-from frazil.model import SteadyTime
+from frazil.model import SteadyTime, TopicPartition
 from frazil.settings import TopicConfig
 
 TOPIC = "__consumer_offsets"
@@ -33,22 +34,42 @@ Done = Callable[[AppendResult | Exception], None]
 """Called once: the records are durable, or they were not stored."""
 
 Post = Callable[[Callable[[], None]], None]
-"""Runs a function soon, on the thread that owns the groups. Keeps the order."""
+"""Runs a function soon, on the thread that owns the coordinators. Keeps the order."""
 
 
 class Journal:
-    """Calls `done` of each append in the order of the appends."""
+    """Calls `done` of each append in the order of the appends. Without the topic, nothing is
+    stored: `create_topic` first."""
 
-    def __init__(self, log: Log, time: SteadyTime, post: Post) -> None:
+    def __init__(
+        self,
+        log: Log,
+        time: SteadyTime,
+        post: Post,
+        *,
+        topic: str = TOPIC,
+        config: TopicConfig = TOPIC_CONFIG,
+    ) -> None:
         self._log = log
         self._time = time
         self._post = post
-        log.create_topic(TOPIC, TOPIC_CONFIG)
+        self._target = TopicPartition(topic, 0)
+        self._config = config
+
+    @property
+    def has_topic(self) -> bool:
+        return self._log.has_topic(self._target.topic)
+
+    def create_topic(self) -> None:
+        """Create the topic unless it is there. Waits for the disk; any thread may call it. Raises
+        `Overloaded` if the disk is full."""
+        if not self.has_topic:
+            self._log.create_topic(self._target.topic, self._config)
 
     @property
     def partition(self) -> Partition:
-        """Where the records are."""
-        return self._log.partition(TOPIC, 0)
+        """Where the records are. Raises `Unknown` without the topic."""
+        return self._log.partition(*self._target)
 
     def append(self, records: Sequence[KeyValue], done: Done) -> None:
         """Write records, all or none."""
@@ -93,18 +114,24 @@ class Journal:
         ]
 
     def _submit(self, append: Append, done: Done) -> None:
-        try:
-            future = self._log.append(TOPIC, append)
-        except FrazilError as error:
-            self._post(partial(done, error))
-            return
-        future.add_done_callback(partial(self._finish, done))
+        submit(self._log, self._target, append, self._post, done)
 
-    def _finish(self, done: Done, future: Future[AppendResult]) -> None:
-        error = future.exception()
-        if error is None:
-            self._post(partial(done, future.result()))
-        elif isinstance(error, Exception):
-            self._post(partial(done, error))
-        else:
-            raise error
+
+def submit(log: Log, target: TopicPartition, append: Append, post: Post, done: Done) -> None:
+    """Append a batch. `done` is posted once it is durable, or was not stored."""
+    try:
+        future = log.append(target.topic, append, partition=target.partition)
+    except FrazilError as error:
+        post(partial(done, error))
+        return
+    future.add_done_callback(partial(_finish, post, done))
+
+
+def _finish(post: Post, done: Done, future: Future[AppendResult]) -> None:
+    error = future.exception()
+    if error is None:
+        post(partial(done, future.result()))
+    elif isinstance(error, Exception):
+        post(partial(done, error))
+    else:
+        raise error

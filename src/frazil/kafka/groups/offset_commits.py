@@ -85,12 +85,12 @@ class OffsetCommits:
             is_transactional=True,
         )
         if group is None:
-            reply(_staged_response(request, {}, error))
+            reply(staged_response(request, {}, error))
             return
         offsets, errors = self._take(request.topics, NO_TIME)
 
         def answer(error: ErrorCode) -> None:
-            reply(_staged_response(request, errors, error))
+            reply(staged_response(request, errors, error))
 
         producer = (request.producer_id, request.producer_epoch)
         self._append(group.group_id, offsets, answer, producer)
@@ -265,9 +265,10 @@ def _commit_response(
     )
 
 
-def _staged_response(
+def staged_response(
     request: TxnOffsetCommitRequest, errors: Errors, error: ErrorCode
 ) -> TxnOffsetCommitResponse:
+    """Return the response: `error` for each partition without its own."""
     topic_class = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
     partition_class = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
     return TxnOffsetCommitResponse(

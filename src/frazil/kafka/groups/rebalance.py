@@ -33,6 +33,13 @@ class Rebalance:
         self._groups = groups
         self._timers = groups.timers
 
+    def abandon(self, group: ClassicGroup) -> None:
+        """Answer members that wait: the node stops. They come back after its start."""
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        for member in group.members.values():
+            member.answer_join(join_error(error, member.member_id))
+            member.answer_sync(SyncGroupResponse(error_code=error))
+
     def resume(self, group: ClassicGroup) -> None:
         """Watch the members of a group that was read from the log."""
         for member in group.members.values():
@@ -147,9 +154,6 @@ class Rebalance:
         for member in list(group.members.values()):
             if member.join_reply is None and member.instance_id is None:
                 group.remove(member)
-        for timer in group.invited.values():
-            timer.cancel()
-        group.invited.clear()
         self._stop_timer(group)
         group.generation += 1
         if group.members:

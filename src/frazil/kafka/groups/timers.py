@@ -1,4 +1,4 @@
-"""GroupTimers: what is to be done later. Driven by a clock, so that tests decide when it is later."""
+"""GroupTimers: what is to be done later. Driven by a clock, so that tests decide when that is."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ class GroupTimers:
         self._heap: list[tuple[int, int, GroupTimer]] = []
         self._numbers = count()
         self._cancelled = 0
+        self.on_earlier: Callable[[], None] | None = None
+        """Called when `next_ms` is earlier than before."""
 
     def now_ms(self) -> int:
         """Return milliseconds since an arbitrary moment."""
@@ -46,6 +48,8 @@ class GroupTimers:
         """Run an action once, `delay_ms` from now."""
         timer = GroupTimer(self, self.now_ms() + delay_ms, action)
         heapq.heappush(self._heap, (timer.at_ms, next(self._numbers), timer))
+        if self.on_earlier is not None and self._heap[0][2] is timer:
+            self.on_earlier()
         return timer
 
     def note_cancelled(self) -> None:

@@ -3,5 +3,4 @@
 produce.py            Produce: checks batches and submits them in order
 pending.py            PendingProduce: the response to a request, once all its batches are durable
 refused_sequences.py  RefusedSequences: batches behind a refused one are refused, too
-producer_ids.py       ProducerIds: InitProducerId
 """

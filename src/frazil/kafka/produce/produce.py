@@ -8,7 +8,9 @@ the connection reads nothing more.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from frazil.errors import FrazilError, Malformed, Overloaded, Rejected
@@ -20,8 +22,9 @@ from frazil.kafka.produce.pending import PendingProduce
 from frazil.kafka.produce.refused_sequences import RefusedSequences
 from frazil.kafka.router import ApiRouter
 from frazil.kafka.topics.topics import why_read_only
+from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.kafka.wire.messages.produce import ProduceRequest
-from frazil.log import Append, AppendResult, Compression, Log, parse_header
+from frazil.log import Append, AppendResult, BatchHeader, Compression, Log, parse_header
 from frazil.log.produce import CrcMismatch, append_of_batch
 from frazil.model import Clock, MiB, TopicPartition
 
@@ -42,11 +45,19 @@ FULL_PAUSE_S = 0.02
 class Produce:
     """Owned by the event loop."""
 
-    def __init__(self, log: Log, inbox: LoopInbox, clock: Clock, threads: WorkerThreads) -> None:
+    def __init__(
+        self,
+        log: Log,
+        inbox: LoopInbox,
+        clock: Clock,
+        threads: WorkerThreads,
+        transactions: TransactionHandlers,
+    ) -> None:
         self._log = log
         self._inbox = inbox
         self._clock = clock
         self._threads = threads
+        self._transactions = transactions
         self._refused = RefusedSequences()
 
     def register(self, router: ApiRouter) -> None:
@@ -58,12 +69,15 @@ class Produce:
     ) -> asyncio.Future[Any] | None:
         """Queue all batches. The response follows when they are durable."""
         pending = PendingProduce(self._inbox, self._clock)
+        joined = ErrorCode.NONE
+        if request.transactional_id is not None and self._transactions.is_implicit(context):
+            joined = await self._join(request.transactional_id, request)
         for topic in request.topic_data:
             pending.topic(topic.name)
             for data in topic.partition_data:
                 partition = TopicPartition(topic.name, data.index)
                 try:
-                    await self._produce(request, partition, data.records, pending)
+                    await self._produce(request, context, joined, partition, data.records, pending)
                 except _Refused as refused:
                     pending.refuse(data.index, refused.error, refused.code)
                 except FrazilError as error:
@@ -78,6 +92,8 @@ class Produce:
     async def _produce(
         self,
         request: ProduceRequest,
+        context: RequestContext,
+        joined: ErrorCode,
         target: TopicPartition,
         records: bytes | bytearray | memoryview | None,
         pending: PendingProduce,
@@ -91,7 +107,10 @@ class Produce:
             raise Malformed("a produce request needs one batch per partition, and has none")
         try:
             append = await self._admitted(target, memoryview(records))
-            appended = await self._submitted(target, append)
+            if append.header.is_transactional and joined is not ErrorCode.NONE:
+                raise _Refused(joined, Rejected("the partition is no part of the transaction"))
+            check = partial(self._check_transaction, request, context, target, append.header)
+            appended = await self._submitted(target, append, check)
         except (FrazilError, _Refused):
             self._note_refused(target, memoryview(records))
             raise
@@ -105,10 +124,6 @@ class Produce:
         if why is not None:
             raise _Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, Rejected(why))
         append = await self._checked(records)
-        if append.header.is_transactional:
-            raise _Refused(
-                ErrorCode.INVALID_TXN_STATE, Malformed("transactions are not supported yet")
-            )
         self._refused.check(target, append.header)
         return append
 
@@ -122,10 +137,43 @@ class Produce:
         except CrcMismatch as error:
             raise _Refused(ErrorCode.CORRUPT_MESSAGE, error) from None
 
-    async def _submitted(self, target: TopicPartition, append: Append) -> Future[AppendResult]:
-        """Queue a batch, waiting for room if there is none."""
+    async def _join(self, transactional_id: str, request: ProduceRequest) -> ErrorCode:
+        """Add the partitions of a request to its transaction, with one write."""
+        targets: dict[TopicPartition, BatchHeader] = {}
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                target = TopicPartition(topic.name, data.index)
+                try:
+                    self._log.partition(*target)
+                    header = parse_header(memoryview(data.records or b""))
+                except FrazilError:
+                    continue  # refused later, with its reason
+                if header.is_transactional and why_read_only(target.topic) is None:
+                    targets[target] = header
+        if not targets:
+            return ErrorCode.NONE
+        header = next(iter(targets.values()))
+        return await self._transactions.add_produced(transactional_id, header, targets)
+
+    def _check_transaction(
+        self,
+        request: ProduceRequest,
+        context: RequestContext,
+        target: TopicPartition,
+        header: BatchHeader,
+    ) -> None:
+        code = self._transactions.check_produced(request.transactional_id, header, target, context)
+        if code is not ErrorCode.NONE:
+            raise _Refused(code, Rejected(_WHY_NOT.get(code, "the producer is not known")))
+
+    async def _submitted(
+        self, target: TopicPartition, append: Append, check: Callable[[], None]
+    ) -> Future[AppendResult]:
+        """Queue a batch, waiting for room if there is none. It is checked in the same turn of the
+        loop: its transaction may have ended while it waited."""
         waited_s = 0.0
         while True:
+            check()
             try:
                 return self._log.append(target.topic, append, partition=target.partition)
             except Overloaded:
@@ -140,6 +188,13 @@ class Produce:
         except Malformed:
             return  # it does not say whose it is
         self._refused.refused(target, header)
+
+
+_WHY_NOT = {
+    ErrorCode.INVALID_PRODUCER_EPOCH: "a producer with the same transactional id has started since",
+    ErrorCode.INVALID_TXN_STATE: "the partition is no part of an open transaction of the producer",
+    ErrorCode.TRANSACTION_ABORTABLE: "the transaction is over: abort it and begin another",
+}
 
 
 class _Refused(Exception):

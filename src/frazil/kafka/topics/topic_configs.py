@@ -115,6 +115,7 @@ def default_config(port: KafkaPortConfig, partitions: int | None = None) -> Topi
     return TopicConfig(
         partitions=port.partitions if partitions is None else partitions,
         retention_ms=_age(str(port.retention_ms)),
+        may_expire_early=False,  # consumers rely on the retention
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from uuid import UUID
 
-from frazil.errors import Conflict, FrazilError, Malformed, Overloaded
+from frazil.errors import Conflict, FrazilError, Malformed, Overloaded, Unknown
 from frazil.httpd import WorkerThreads
 from frazil.kafka.broker import NODE_ID, Broker
 from frazil.kafka.context import RequestContext
@@ -105,12 +106,12 @@ class Topics:
     ) -> MetadataResponse.MetadataResponseTopic:
         name = asked.name
         if name is None:
-            for topic in self._log.topics():
-                if self._broker.topic_id(topic.name) == asked.topic_id:
-                    return self._described(topic)
-            return MetadataResponse.MetadataResponseTopic(
-                ErrorCode.UNKNOWN_TOPIC_ID, None, asked.topic_id
-            )
+            try:
+                return self._described(self._log.topic_by_id(UUID(bytes=asked.topic_id)))
+            except Unknown:
+                return MetadataResponse.MetadataResponseTopic(
+                    ErrorCode.UNKNOWN_TOPIC_ID, None, asked.topic_id
+                )
         try:
             check_name(name, "topic")
         except Malformed:
@@ -134,7 +135,7 @@ class Topics:
     def _described(self, topic: Topic) -> MetadataResponse.MetadataResponseTopic:
         return MetadataResponse.MetadataResponseTopic(
             name=topic.name,
-            topic_id=self._broker.topic_id(topic.name),
+            topic_id=topic.topic_id.bytes,
             is_internal=topic.name.startswith(INTERNAL_PREFIX),
             partitions=[
                 MetadataResponse.MetadataResponsePartition(
@@ -179,13 +180,14 @@ class Topics:
         if why is not None:
             raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
         config = self._config_of(asked)
+        topic_id = UUID_ZERO
         if is_real:
             topic = await self._create(name, config)
-            config = topic.config
+            config, topic_id = topic.config, topic.topic_id.bytes
         entries = config_entries(config, self._config, self._log.config)
         return CreateTopicsResponse.CreatableTopicResult(
             name=name,
-            topic_id=self._broker.topic_id(name) if is_real else UUID_ZERO,
+            topic_id=topic_id,
             error_message=None,
             num_partitions=config.partitions,
             replication_factor=1,

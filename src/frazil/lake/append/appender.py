@@ -29,6 +29,7 @@ from frazil.lake.append.commit import (
     find_commit,
     next_offsets,
     take_over,
+    topic_ids,
 )
 from frazil.lake.append.log_source import RecordSource
 from frazil.lake.append.progress import LakeActivity, ReportActivity
@@ -117,6 +118,8 @@ class Appender:
         self._report = report
         self._target_count = 0
         self._owned: set[str] = set()
+        self._checked_ids: dict[str, str] = {}
+        """Topic -> id; their tables have no rows of another topic."""
 
     @classmethod
     def open(
@@ -140,6 +143,7 @@ class Appender:
         partitions = source.sources()
         appender._take((*(signal.table for signal in Signal), DEAD_LETTERS))
         appender._take(partition.table for partition in partitions)
+        appender._rename_replaced(partitions)
         appender._publish(partitions)
         return appender
 
@@ -175,6 +179,7 @@ class Appender:
     def _append(self, activity: LakeActivity, span: tracing.Span) -> list[Appended]:
         partitions = self._source.sources()
         self._take(partition.table for partition in partitions)
+        self._rename_replaced(partitions)
         identities = self._source.identities()
         tables = {name: self._load(name) for name in {each.table for each in partitions}}
         dead = self._load(DEAD_LETTERS)
@@ -223,6 +228,32 @@ class Appender:
                 ensure_table(self._catalog, self._config, name)
                 take_over(self._catalog, self._full_name(name), self._name, clock=self._clock)
                 self._owned.add(name)
+
+    def _rename_replaced(self, partitions: Iterable[SourcePartition]) -> None:
+        """Rename the table of a topic that was deleted and created again: its rows stay, and the
+        new topic gets a table of its own."""
+        from frazil.lake.tables.tables import kept_name
+
+        if not self._source.replaces_topics:
+            return
+        identities = self._source.identities()
+        for topic, table in {each.topic: each.table for each in partitions}.items():
+            identity = identities.get(topic)
+            if identity is None or self._checked_ids.get(topic) == identity:
+                continue
+            known = topic_ids(self._load(table)).get(topic, identity)
+            if known == identity:
+                self._checked_ids[topic] = identity
+                continue
+            kept = kept_name(table, known)
+            with catalog_calls(self._config):
+                self._catalog.rename_table(self._full_name(table), self._full_name(kept))
+            logger.warning(
+                "a topic was deleted and created again: its table was renamed",
+                extra={"topic": topic, "table": table, "renamed_to": kept},
+            )
+            self._owned.discard(table)
+            self._take([table])
 
     def _plan(self, source: SourcePartition, table: Table, dead: Table) -> list[Slice]:
         begin = next_offsets(table).get(source.topic_partition, 0)

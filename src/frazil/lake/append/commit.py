@@ -88,9 +88,15 @@ def offsets_of_text(text: str) -> dict[TopicPartition, int]:
     }
 
 
+def topic_ids(table: Table) -> dict[str, str]:
+    """Return topic -> id of the topics whose rows the table has; missing if unknown."""
+    ids: dict[str, str] = json.loads(table.properties.get(TOPIC_IDS, "{}"))
+    return ids
+
+
 def check_topics(table: Table, identities: Mapping[str, str]) -> None:
     """Raise `OutOfRange` if the table has rows of another topic with the same name."""
-    known = json.loads(table.properties.get(TOPIC_IDS, "{}"))
+    known = topic_ids(table)
     for topic, identity in identities.items():
         if known.get(topic, identity) != identity:
             raise OutOfRange(
@@ -176,7 +182,7 @@ def _swap(table: Table, change: TableChange) -> int:
     summary = {COMMIT_ID: change.commit_id, OFFSETS: text_of(offsets)}
     properties = {NEXT_OFFSETS: text_of(offsets)}
     if change.identities:
-        known = json.loads(table.properties.get(TOPIC_IDS, "{}"))
+        known = topic_ids(table)
         properties[TOPIC_IDS] = json.dumps(known | dict(change.identities), sort_keys=True)
     with table.transaction() as transaction:
         transaction.set_properties(properties)

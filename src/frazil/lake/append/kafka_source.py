@@ -69,6 +69,10 @@ class KafkaSource:
         self._topics = topics
         return sources
 
+    @property
+    def replaces_topics(self) -> bool:
+        return False
+
     def identities(self) -> dict[str, str]:
         return {topic.name: topic.identity for topic in self._topics.values() if topic.identity}
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
+from uuid import UUID
 
 from frazil.disk import Disk, RealDisk
+from frazil.errors import Unknown
 from frazil.lake.append.slice import RECORDS, Slice, SourcePartition
 from frazil.lake.tables.record_rows import table_of
 from frazil.log import (
@@ -54,6 +57,12 @@ class RecordSource(Protocol):
         """Return all current partitions."""
         ...
 
+    @property
+    def replaces_topics(self) -> bool:
+        """Whether the table of a deleted topic is renamed when the topic is created again. Other
+        sources stop the appender then."""
+        ...
+
     def identities(self) -> dict[str, str]:
         """Return topic -> id, as of the last `sources`. The id differs when a topic is deleted and
         created again. Topics without an id are left out."""
@@ -68,7 +77,8 @@ class RecordSource(Protocol):
     ) -> list[Slice]:
         """Cut the offsets from `begin` up to `end`, or up to what is durable, into slices of about
         `bytes_max` bytes. Raises `OutOfRange` when some are gone although the topic awaits the
-        lake; for other topics the first slice begins at the first offset that exists."""
+        lake, unless they were deleted on request; for other topics the first slice begins at the
+        first offset that exists."""
         ...
 
     def pending_bytes(self, source: SourcePartition) -> int:
@@ -96,17 +106,31 @@ class LogSource:
         self._log = log
         self._folder = str(folder.absolute())
         self._topics = topics
+        self._ids: dict[str, UUID] = {}
+
+    @property
+    def replaces_topics(self) -> bool:
+        return True
 
     def sources(self) -> list[SourcePartition]:
+        topics = self._log.topics()
         sources = [
             source_of(topic.name, partition.index, self._topics)
-            for topic in self._log.topics()
+            for topic in topics
             for partition in topic.partitions
         ]
-        return [source for source in sources if source is not None]
+        found = [source for source in sources if source is not None]
+        records = {source.topic for source in found if source.signal == RECORDS}
+        self._ids = {
+            topic.name: topic.topic_id
+            for topic in topics
+            if topic.name in records and topic.topic_id is not None
+        }
+        return found
 
     def identities(self) -> dict[str, str]:
-        return {}  # a topic of our log cannot be deleted and created again
+        """Topics of telemetry are left out: they cannot be deleted."""
+        return {name: str(topic_id) for name, topic_id in self._ids.items()}
 
     def end(self, source: SourcePartition) -> int:
         return self._log.partition(source.topic, source.partition).view.last_stable_offset
@@ -116,8 +140,8 @@ class LogSource:
     ) -> list[Slice]:
         view = self._log.partition(source.topic, source.partition).current_view(is_indexed=True)
         end = view.last_stable_offset if end is None else end
-        if not self._log.topic(source.topic).config.awaits_lake:
-            begin = max(begin, view.start_offset)
+        awaits_lake = self._log.topic(source.topic).config.awaits_lake
+        begin = max(begin, view.exempt_offset if awaits_lake else view.start_offset)
         if begin == end:
             return []
         return slices_of(view, source, self._folder, begin, end, bytes_max)
@@ -127,7 +151,9 @@ class LogSource:
         return bytes_behind(view, self.watermark(source))
 
     def publish(self, source: SourcePartition, lake_watermark: int) -> None:
-        self._log.publish(source.topic, source.partition, lake_watermark)
+        topic_id = self._ids.get(source.topic)
+        with suppress(Unknown):  # the topic was deleted meanwhile
+            self._log.publish(source.topic, source.partition, lake_watermark, topic_id)
 
     def watermark(self, source: SourcePartition) -> int:
         return self._log.lake_watermark(source.topic, source.partition) or 0

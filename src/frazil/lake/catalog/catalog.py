@@ -117,14 +117,17 @@ def catalog_properties(config: LakeConfig, data_folder: Path) -> dict[str, str]:
 
 
 def probe_warehouse(config: LakeConfig, data_folder: Path) -> None:
-    """Look for a file that does not exist, which needs an answer of the store and the right to
-    ask. Raises `Unavailable`."""
+    """Write a file, which needs the bucket and the right to write, and remove it. Raises
+    `Unavailable`."""
     from pyiceberg.io import load_file_io
 
     properties = catalog_properties(config, data_folder)
-    folder = properties["warehouse"]
+    probe = f"{properties['warehouse']}/frazil-probe"
     try:
-        load_file_io(properties, folder).new_input(f"{folder}/frazil-probe").exists()
+        files = load_file_io(properties, probe)
+        with files.new_output(probe).create(overwrite=True) as output:
+            output.write(b"written by frazil doctor\n")
+        files.delete(probe)
     except (OSError, ValueError, ImportError) as error:
         raise Unavailable(str(error)) from error
 

@@ -91,10 +91,13 @@ class TopicTables:
 
     def _rows(self, table: str, topic: ReadableTopic, check: Callable[[], None]) -> TopicRows:
         starts = {p.index: p.view.start_offset for p in topic.partitions}
+        identity = str(topic.topic_id)
         view = self._pinned(table)
         is_behind = any(_held(view, topic.name, p) < start for p, start in starts.items())
         if is_behind and self._view is not None:
             view = self._view.refresh([table]).tables[table]
+        if view is not None and view.topic_ids.get(topic.name, identity) != identity:
+            view = None  # rows of a deleted topic with the same name
         if view is None and topic.config.awaits_lake and any(starts.values()):
             raise Unavailable(
                 f"the first records of {topic.name} are no longer in the log, and the lake is not "

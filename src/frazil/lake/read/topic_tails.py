@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,8 @@ rows."""
 class _CachedTopic:
     """Cached rows of one topic: contiguous batches by partition."""
 
+    topic_id: UUID | None = None
+    """Another topic with the same name has other rows."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     rows: dict[int, tuple[WindowRows, ...]] = field(default_factory=dict)
 
@@ -61,7 +64,9 @@ class TopicTails:
         Raise `OutOfRange` if the log has deleted some, and `TooLarge` if they are too many.
         """
         with self._lock:
-            cached = self._cache.pop(topic.name, None) or _CachedTopic()
+            cached = self._cache.pop(topic.name, None)
+            if cached is None or cached.topic_id != topic.topic_id:
+                cached = _CachedTopic(topic.topic_id)
             self._cache[topic.name] = cached
         try:
             with (

@@ -107,6 +107,8 @@ class TableView:
     """Tag or branch -> snapshot id."""
     removed: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The offset after the last row that was removed from the table, by partition."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Ids of the topics of the rows, if known."""
 
     @property
     def row_count(self) -> int:

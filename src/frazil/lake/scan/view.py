@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from frazil.errors import Unavailable, Unknown
-from frazil.lake.append.commit import removed_offsets
+from frazil.lake.append.commit import removed_offsets, topic_ids
 from frazil.lake.append.task import DEAD_LETTERS
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
 from frazil.lake.scan.data_file import TablesView, TableView, plain_location, root_of
@@ -219,6 +219,7 @@ class LakeView:
             snapshots=snapshots,
             tags={name: ref.snapshot_id for name, ref in table.metadata.refs.items()},
             removed=removed_offsets(table),
+            topic_ids=topic_ids(table),
         )
         if snapshot is None:
             return view

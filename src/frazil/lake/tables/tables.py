@@ -12,6 +12,7 @@ that come in a commit. So a table is staged first and then created by a commit.
 from __future__ import annotations
 
 import logging
+from itertools import count
 from typing import TYPE_CHECKING
 
 from pyiceberg.catalog import Catalog
@@ -63,6 +64,8 @@ logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 2
 """PyIceberg cannot write version 3, and version 1 has no row deletes."""
+DELETED_INFIX = "__deleted_"
+"""In the name of a deleted topic's table. The table of a topic never has it in its name."""
 ATTEMPTS_MAX = 10
 """Commits of others may interfere once or twice; ten times means something is wrong."""
 
@@ -88,6 +91,7 @@ def ensure_table(catalog: Catalog, config: LakeConfig, name: str) -> Table:
                     spec=spec_of(name),
                     order=sort_order_of(name),
                     properties=properties_of(name),
+                    location=_separate_location(catalog, config, name),
                 )
                 continue
             updates = _updates(table, name, full_name)
@@ -100,6 +104,26 @@ def ensure_table(catalog: Catalog, config: LakeConfig, name: str) -> Table:
     )
 
 
+def kept_name(name: str, topic_id: str) -> str:
+    """Return the new name of the table of a deleted topic."""
+    return f"{name}{DELETED_INFIX}{topic_id[:8]}"
+
+
+def _separate_location(catalog: Catalog, config: LakeConfig, name: str) -> str | None:
+    """Return another location than those of renamed tables, whose files would be taken for orphans
+    of this one; None if there are no such tables."""
+    known = [found for *_, found in catalog.list_tables(config.namespace)]
+    locations = [
+        catalog.load_table((config.namespace, found)).location()
+        for found in known
+        if found.startswith(f"{name}{DELETED_INFIX}")
+    ]
+    if not locations:
+        return None
+    first = min(locations, key=len)
+    return next(f"{first}-{n}" for n in count(1) if f"{first}-{n}" not in locations)
+
+
 def create_table(
     catalog: Catalog,
     identifier: tuple[str, str],
@@ -108,6 +132,7 @@ def create_table(
     spec: PartitionSpec,
     order: SortOrder,
     properties: dict[str, str],
+    location: str | None = None,
 ) -> None:
     """Create a table with the field ids of `schema`. Does nothing if another process created it.
 
@@ -117,6 +142,7 @@ def create_table(
         staged = catalog.create_table_transaction(
             identifier,
             schema,
+            location,
             partition_spec=spec,
             sort_order=order,
             properties={**properties, "format-version": str(FORMAT_VERSION)},

@@ -18,7 +18,7 @@ offset commits), is checked by its epoch only. The state can be rebuilt from the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from frazil.errors import Fenced, SequenceGap, SequenceOld
@@ -145,16 +145,30 @@ class Producers:
             self._undone[producer_id] = undone
             _drop_oldest(self._undone)
 
+    def items(self) -> Iterable[tuple[int, Producer]]:
+        """Yield known producers by their ids."""
+        return self._known.items()
+
+    def epoch_of(self, producer_id: int) -> int:
+        """Return the epoch of a producer; 0 if it is not known."""
+        known = self._known.get(producer_id)
+        return 0 if known is None else known.epoch
+
     @property
     def id_max(self) -> int:
         """The largest known id; -1 if none is known."""
         return max(self._known, default=-1)
 
-    def expire(self, unseen_since_ms: int) -> int:
-        """Forget producers not seen since then. Returns how many."""
+    def expire(self, unseen_since_ms: int, *, kept: Container[int] = ()) -> int:
+        """Forget producers not seen since then, except those `kept`: a transaction of theirs is
+        open. Returns how many."""
         count = len(self._known)
         for producers in (self._known, self._undone):
-            stale = [key for key, known in producers.items() if known.seen_ms < unseen_since_ms]
+            stale = [
+                key
+                for key, known in producers.items()
+                if known.seen_ms < unseen_since_ms and key not in kept
+            ]
             for key in stale:
                 del producers[key]
         return count - len(self._known)

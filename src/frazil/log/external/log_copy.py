@@ -44,7 +44,14 @@ from frazil.log.segment import (
     walk_batches,
 )
 from frazil.log.subscribers import progress_path, subscriber_names
-from frazil.log.topic import CONFIG_NAME, FOLDER, partition_folder, read_config, topic_names
+from frazil.log.topic import (
+    CONFIG_NAME,
+    FOLDER,
+    StoredTopic,
+    partition_folder,
+    read_topic,
+    topic_names,
+)
 from frazil.log.view import PartitionView, SegmentView
 from frazil.log.watermarks import NAME as WATERMARKS_NAME
 from frazil.log.watermarks import SegmentTail, StablePoint, WatermarkFile, read_watermarks
@@ -89,7 +96,7 @@ class LogCopy:
         self._is_owned = is_owned
         self._rand = rand
         self._now_ms = now_ms
-        self._topics: list[str] = []
+        self._topics: dict[str, StoredTopic | None] = {}
         self._was_owned = True
         self._partitions: dict[tuple[str, int], _PartitionCopy] = {}
 
@@ -103,11 +110,16 @@ class LogCopy:
         for path in list(self._copier.files):  # of an earlier attempt
             if path.startswith(f"{FOLDER}/") and not path.endswith(".log"):
                 self._copier.remove(path)
-        self._topics = topic_names(source)
-        for topic in self._topics:
-            config = read_config(source, topic)
-            assert config is not None, "topic_names() lists only topics with settings"
-            for index in range(config.partitions):
+        topics = self._stored_topics()
+        if self._topics and topics != self._topics:  # partitions may be of other topics now
+            for partition in self._partitions.values():
+                partition.discard()
+            self._partitions = {}
+        self._topics = topics
+        for topic, stored in topics.items():
+            if stored is None:
+                continue  # deleted meanwhile: `finish` finds out
+            for index in range(stored.config.partitions):
                 if (topic, index) not in self._partitions:
                     copy = _PartitionCopy(self._copier, topic, index)
                     self._partitions[topic, index] = copy
@@ -116,6 +128,10 @@ class LogCopy:
         for name in subscriber_names(source):
             with suppress(FileNotFoundError):  # unsubscribed meanwhile
                 self._copier.copy(progress_path(name))
+
+    def _stored_topics(self) -> dict[str, StoredTopic | None]:
+        source = self._copier.source
+        return {name: read_topic(source, name) for name in topic_names(source)}
 
     def finish(self) -> list[CopiedPartition]:
         """Copy what became durable since `begin`, and close the copy.
@@ -126,8 +142,8 @@ class LogCopy:
         is_owned = self._is_owned()
         if is_owned and not self._was_owned:
             raise Conflict("a process opened the log during the copy; copy again")
-        if topic_names(self._copier.source) != self._topics:
-            raise Conflict("a topic was created during the copy; copy again")
+        if self._stored_topics() != self._topics:
+            raise Conflict("a topic was created, changed or deleted during the copy; copy again")
         for partition in self._partitions.values():
             partition.extend(is_owned=is_owned)
         return [
@@ -297,10 +313,11 @@ class _PartitionCopy:
             tail = SegmentTail(last.header.base_offset, last.size_bytes, last.max_timestamp_ms)
         else:
             tail = self._create_segment(rand, now_ms)
-        dropped_count = read_watermarks(copier.source, folder).dropped_count
+        stored = read_watermarks(copier.source, folder)
         watermarks, _ = WatermarkFile.open(copier.target, folder)
         watermarks.durable(self._end_offset, tail, self._stable)
-        watermarks.trim(self._start_offset, dropped_count)  # syncs the file
+        exempt_offset = min(stored.exempt_offset, self._start_offset)
+        watermarks.trim(self._start_offset, stored.dropped_count, exempt_offset)  # syncs the file
         watermarks.close()
         copier.adopt(f"{folder}/{WATERMARKS_NAME}", f"{folder}/{WATERMARKS_NAME}")
         self._observer.close()

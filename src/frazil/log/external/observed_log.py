@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from uuid import UUID
 
 from frazil.disk import Disk
 from frazil.errors import Conflict, Corrupt, Unknown
@@ -27,7 +28,8 @@ from frazil.log.external.owner import (
 )
 from frazil.log.readable import ReadablePartition
 from frazil.log.reader import Reader, Start
-from frazil.log.topic import check_partition, read_config, topic_names
+from frazil.log.topic import StoredTopic, check_partition, read_topic, topic_names
+from frazil.log.topic_changes import TopicChangesReader
 from frazil.log.transactions.aborted import AbortedTransactions
 from frazil.log.view import PartitionView
 from frazil.model import TopicPartition
@@ -44,6 +46,7 @@ class ObservedPartition:
         self.swap: AbstractContextManager[object] = threading.Lock()
         self._observing = threading.Lock()
         self._observer = PartitionObserver(disk, topic, index)
+        self._is_closed = False
         self._last = PartitionView(0, 0, (), 0, AbortedTransactions())
 
     @property
@@ -51,18 +54,22 @@ class ObservedPartition:
         """What is durable; the last known view if the files cannot be read now."""
         try:
             return self.current_view()
-        except (Corrupt, Conflict, OSError):
+        except (Corrupt, Conflict, Unknown, OSError):
             return self._last
 
     def current_view(self, *, is_stale: bool = False, is_indexed: bool = False) -> PartitionView:
         with self._observing:
+            if self._is_closed:
+                raise Unknown(f"topic {self.topic} was deleted")
             if is_indexed:
                 return self._observer.observe(is_stale=True)
             self._last = self._observer.follow(is_stale=is_stale)
             return self._last
 
     def close(self) -> None:
-        self._observer.close()
+        with self._observing:
+            self._is_closed = True
+            self._observer.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,7 @@ class ObservedTopic:
     """A topic of another process's log."""
 
     name: str
+    topic_id: UUID | None
     config: TopicConfig
     partitions: tuple[ObservedPartition, ...]
 
@@ -101,28 +109,49 @@ class ObservedLog:
         self._lock = threading.Lock()
         self._topics: dict[str, ObservedTopic] = {}
         self._published: dict[TopicPartition, int] = {}
+        self._changes = TopicChangesReader(disk)
 
     def topics(self) -> list[ObservedTopic]:
         with self._lock:
-            for name in topic_names(self._disk):
-                self._open(name)
+            self._look_again()
             return [self._topics[name] for name in sorted(self._topics)]
 
     def topic(self, name: str) -> ObservedTopic:
         with self._lock:
-            if name not in self._topics:
-                self._open(name)
+            self._look_again()
             if name not in self._topics:
                 raise Unknown(f"there is no topic {name}; create it first")
             return self._topics[name]
 
-    def _open(self, name: str) -> None:
-        config = None if name in self._topics else read_config(self._disk, name)
-        if config is not None:
-            partitions = tuple(
-                ObservedPartition(self._disk, name, index) for index in range(config.partitions)
-            )
-            self._topics[name] = ObservedTopic(name=name, config=config, partitions=partitions)
+    def _look_again(self) -> None:
+        """Follow what the owner has changed. Partitions of a topic stay the same objects."""
+        if not self._changes.has_changed():
+            return
+        stored = {name: read_topic(self._disk, name) for name in topic_names(self._disk)}
+        for name, topic in list(self._topics.items()):
+            now = stored.get(name)
+            if now is None or now.topic_id != topic.topic_id:
+                self._drop(topic)
+        for name, now in stored.items():
+            if now is not None:  # else deleted meanwhile
+                self._topics[name] = self._opened(name, now)
+
+    def _opened(self, name: str, stored: StoredTopic) -> ObservedTopic:
+        known = self._topics[name].partitions if name in self._topics else ()
+        added = range(len(known), stored.config.partitions)
+        partitions = (*known, *(ObservedPartition(self._disk, name, index) for index in added))
+        return ObservedTopic(
+            name=name, topic_id=stored.topic_id, config=stored.config, partitions=partitions
+        )
+
+    def _drop(self, topic: ObservedTopic) -> None:
+        """Forget a deleted topic. Its readers get `Unknown`."""
+        del self._topics[topic.name]
+        self._published = {
+            key: offset for key, offset in self._published.items() if key.topic != topic.name
+        }
+        for partition in topic.partitions:
+            partition.close()
 
     def partition(self, topic: str, index: int) -> ObservedPartition:
         partitions = self.topic(topic).partitions
@@ -143,9 +172,12 @@ class ObservedLog:
 
         return self._commits.wait_for(is_any_readable, timeout_s)
 
-    def publish(self, topic: str, partition: int, lake_watermark: int) -> None:
-        """Record that the lake holds everything below `lake_watermark`. It never decreases."""
-        self._owner.call(PublishLake(topic, partition, lake_watermark))
+    def publish(
+        self, topic: str, partition: int, lake_watermark: int, topic_id: UUID | None = None
+    ) -> None:
+        """Record that the lake holds everything below `lake_watermark`. It never decreases.
+        Raises `Unknown` if `topic_id` is not, or no longer, that topic's id."""
+        self._owner.call(PublishLake(topic, partition, lake_watermark, topic_id))
         key = TopicPartition(topic, partition)
         with self._lock:
             self._published[key] = max(self._published.get(key, 0), lake_watermark)
@@ -169,6 +201,7 @@ class ObservedLog:
     def close(self) -> None:
         self._commits.close()
         self._owner.close()
+        self._changes.close()
         for topic in self._topics.values():
             for partition in topic.partitions:
                 partition.close()

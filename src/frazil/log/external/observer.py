@@ -20,7 +20,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from frazil.disk import Disk, File, read_checkpoint
-from frazil.errors import Conflict, Corrupt
+from frazil.errors import Conflict, Corrupt, Unknown
 from frazil.log.index import (
     INDEX_KIND,
     INDEX_VERSION,
@@ -41,7 +41,7 @@ from frazil.log.segment import (
     side_name,
     walk_batches,
 )
-from frazil.log.topic import partition_folder, read_config
+from frazil.log.topic import partition_folder, read_topic
 from frazil.log.transactions.aborted_file import AbortedReader
 from frazil.log.view import PartitionView, SegmentView
 from frazil.log.watermarks import SegmentTail, StoredWatermarks, WatermarkReader
@@ -57,8 +57,8 @@ ANY_TIME = 2**63 - 1
 
 def partition_count(disk: Disk, topic: str) -> int:
     """Return the number of partitions of a topic; 0 if it does not exist."""
-    config = read_config(disk, topic)
-    return 0 if config is None else config.partitions
+    stored = read_topic(disk, topic)
+    return 0 if stored is None else stored.config.partitions
 
 
 class PartitionObserver:
@@ -66,6 +66,7 @@ class PartitionObserver:
 
     def __init__(self, disk: Disk, topic: str, partition: int) -> None:
         self._disk = disk
+        self._topic = topic
         self._folder = partition_folder(topic, partition)
         self._identity = identity_of(topic, partition)
         self._watermarks = WatermarkReader(disk, self._folder)
@@ -80,7 +81,7 @@ class PartitionObserver:
     def observe(self, *, is_stale: bool = False) -> PartitionView:
         """Return what is durable now. `is_stale`: the files of the last view may not be there any
         more. Raises `Corrupt` if files lack acknowledged data in every attempt, `Conflict` if they
-        changed during every attempt."""
+        changed during every attempt, `Unknown` if the topic was deleted."""
         if is_stale:
             self._view = None
         self._view = self._repeated(self._observe)
@@ -105,8 +106,11 @@ class PartitionObserver:
     def _repeated(self, look: Callable[[StoredWatermarks], PartitionView]) -> PartitionView:
         reason: Exception | None = None
         for _ in range(ATTEMPTS_MAX):
+            stored = self._watermarks.read()
+            if stored.is_deleted:
+                raise Unknown(f"topic {self._topic} was deleted")
             try:
-                return look(self._watermarks.read())
+                return look(stored)
             except (Conflict, Corrupt, FileNotFoundError) as error:
                 reason = error
         if isinstance(reason, Corrupt):
@@ -238,6 +242,7 @@ class PartitionObserver:
             segments,
             max(start, stable.last_stable_offset),
             self._aborted.read(stable.aborted_count),
+            stored.exempt_offset,
         )
 
     def _path(self, base: int) -> str:
@@ -288,7 +293,14 @@ def _is_current(view: PartitionView, stored: StoredWatermarks) -> bool:
         max(start, stored.durable_watermark),
         max(start, stable.last_stable_offset),
         stable.aborted_count,
-    ) == (view.start_offset, view.durable_watermark, view.last_stable_offset, view.aborted.count)
+        stored.exempt_offset,
+    ) == (
+        view.start_offset,
+        view.durable_watermark,
+        view.last_stable_offset,
+        view.aborted.count,
+        view.exempt_offset,
+    )
 
 
 def _unread(path: str, header: SegmentHeader) -> SegmentView:

@@ -13,6 +13,7 @@ import logging
 import socket
 import threading
 from contextlib import closing, suppress
+from uuid import UUID
 
 import msgspec
 
@@ -67,6 +68,7 @@ class PublishLake(msgspec.Struct, frozen=True, tag=True):
     topic: str
     partition: int
     lake_watermark: int
+    topic_id: UUID | None = None
 
 
 class Discard(msgspec.Struct, frozen=True, tag=True):
@@ -148,8 +150,8 @@ def _answer(log: Log, call: Call) -> int:
             log.subscriber(name).reopen(partition, begin, end)
         case SaveProgress(name):
             return log.subscriber(name).step()
-        case PublishLake(topic, partition, lake_watermark):
-            log.publish(topic, partition, lake_watermark)
+        case PublishLake(topic, partition, lake_watermark, topic_id):
+            log.publish(topic, partition, lake_watermark, topic_id)
         case Discard(topic, partition, end):
             log.discard(topic, partition, end)
     return 0

@@ -62,7 +62,7 @@ from frazil.log.segment import (
 from frazil.log.subscribers import load_progress, subscriber_names
 from frazil.log.topic import (
     check_name,
-    load_config,
+    load_topic,
     partition_folder,
     topic_names,
 )
@@ -115,7 +115,7 @@ def repair_partition(
         check_name(topic, "topic")
         if topic not in topic_names(disk):
             raise Unknown(f"there is no topic {topic}")
-        count = load_config(disk, topic).partitions
+        count = load_topic(disk, topic).config.partitions
         if not 0 <= partition < count:
             raise Unknown(f"topic {topic} has {count} partitions, but no partition {partition}")
         files = PartitionFiles(
@@ -137,9 +137,9 @@ def repair_partition(
 
 def _reached_by_subscribers(disk: Disk, topic: str, partition: int) -> Iterator[int]:
     for name in subscriber_names(disk):
-        read_topic, partitions = load_progress(disk, name)
-        if read_topic == topic and partition < len(partitions):
-            yield partitions[partition].end_offset
+        saved = load_progress(disk, name)
+        if saved.topic == topic and partition < len(saved.partitions):
+            yield saved.partitions[partition].end_offset
 
 
 def _repair(files: PartitionFiles, floor: int, now_ms: int) -> RepairReport:
@@ -163,7 +163,7 @@ def _repair(files: PartitionFiles, floor: int, now_ms: int) -> RepairReport:
             work.begin_segment(inspection.new_base)
         for finding in inspection.findings:
             work.rewrite(finding)
-        if not stored.is_known:
+        if not stored.is_known and base_offsets(disk.list(folder), ".log"):
             watermarks.trim(inspection.start, stored.dropped_count)
     finally:
         watermarks.close()
@@ -254,6 +254,16 @@ def _inspect(
         start = bases[0] if bases else 0
     while len(bases) > 1 and bases[1] <= start:
         bases.pop(0)  # recovery finishes this trim
+    if not bases and max(start, floor) == 0:  # nothing was ever appended
+        return _Inspection(
+            files=files,
+            stored=stored,
+            state=state,
+            start=0,
+            kept_count=0,
+            new_base=None,
+            findings=[],
+        )
     kept_count, new_base = 0, max(start, floor) if not bases else None
     if bases:
         kept_count, new_base = _inspect_last(

@@ -23,7 +23,6 @@ from frazil.disk import (
 from frazil.errors import Corrupt, Malformed
 from frazil.log.checkpoint import PartitionFiles
 from frazil.log.format.batch import check_batch, parse_header
-from frazil.log.partition import LEADER_EPOCH
 from frazil.log.segment import (
     HEADER_BYTES,
     SegmentHeader,
@@ -31,6 +30,7 @@ from frazil.log.segment import (
     decode_segment_header,
     walk_batches,
 )
+from frazil.log.staging import LEADER_EPOCH
 from frazil.model import OffsetRange
 
 

@@ -32,6 +32,7 @@ from frazil.query.search.filters import (
     timestamp_sql,
 )
 from frazil.query.search.severity import SEVERITY_UNKNOWN, least_number
+from frazil.query.sql.entry_spans import is_entry
 
 TEXT_COLUMN = {"logs": "body", "spans": "name"}
 """Column in which words are searched."""
@@ -47,7 +48,7 @@ ALIASES: Mapping[str, Mapping[str, str]] = {"logs": _COMMON, "spans": _COMMON}
 """Other names of columns."""
 COMPUTED_NAMES: Mapping[str, tuple[str, ...]] = {
     "logs": ("severity", "level"),
-    "spans": ("duration", "duration_ms", "status"),
+    "spans": ("duration", "duration_ms", "status", "entry"),
 }
 """Names that are computed from columns."""
 
@@ -233,6 +234,10 @@ def _computed(name: str, test: parser.Test) -> Subject:
         return Subject(kind="integer", name=name, sql="duration_nano", unit_ns=NS_PER_MS)
     if name in ("severity", "level"):
         return Subject(kind="severity", name=name, sql="severity_number")
+    if name == "entry":
+        return Subject(
+            kind="text", name=name, sql=f"CASE WHEN {is_entry()} THEN 'true' ELSE 'false' END"
+        )
     if isinstance(test, parser.Equals) and test.value.upper() in _STATUSES:
         return Subject(kind="text", name=name, sql="status_code")
     return Subject(kind="integer", name=name, sql="http_response_status_code", is_nullable=True)

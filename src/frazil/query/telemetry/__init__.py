@@ -16,5 +16,6 @@ metric_series.py    a metric over time
 rates.py            increases of counters and histograms by step
 counter_resets.py   increases of counters from point to point
 histograms.py       quantiles of histograms
+heatmaps.py         histograms and latencies over time, as counts in cells
 tail.py             Tail: new rows of a table
 """

@@ -11,13 +11,18 @@ from frazil.query.search.filters import Ask, TimeRange, if_set, text, where
 from frazil.query.search.severity import severity_of
 from frazil.query.sql.entry_spans import is_entry
 from frazil.query.telemetry.deployments import VERSION
-from frazil.query.telemetry.log_patterns import cluster_lines, masked_lines, query_of
+from frazil.query.telemetry.log_patterns import cluster_lines, masked_lines, one_in, query_of
 from frazil.query.telemetry.services import ERRORS, percentile
 
 OPERATIONS_MAX = 100
 ATTRIBUTES_MAX = 20
 VALUES_MAX = 2000
 """Most frequent values of attributes that are read of each side."""
+REQUESTS_READ_MAX = 100_000
+"""Requests of a side whose attributes are read; of more, an even sample. Shares of that many are
+right to half a percent."""
+RECORDS_READ_MAX = 500_000
+"""Log records of a side that are read for their patterns; of more, an even sample."""
 PATTERNS_MAX = 50
 SHARE_MIN = 0.02
 """Smallest difference of shares that is listed."""
@@ -105,12 +110,16 @@ class Comparison:
     attributes: Annotated[list[AttributeChange], doc("Largest difference first.")]
     new_patterns: Annotated[list[PatternChange], doc("Log patterns of the current side only.")]
     gone_patterns: Annotated[list[PatternChange], doc("Log patterns of the baseline only.")]
+    records_sampled_every: Annotated[
+        int, doc("1: all log records were read. n: one of n; rare patterns may be missing.")
+    ]
 
 
 def compare(ask: Ask, baseline: Selection, current: Selection) -> Comparison:
     """Compare two sides of one service."""
     before, after = _summary(ask, baseline), _summary(ask, current)
-    gone, new = _patterns(ask, baseline, current)
+    every = max(_sampled_every(ask, side) for side in (baseline, current))
+    gone, new = _patterns(ask, baseline, current, every)
     return Comparison(
         baseline=before,
         current=after,
@@ -118,6 +127,7 @@ def compare(ask: Ask, baseline: Selection, current: Selection) -> Comparison:
         attributes=_attributes(ask, baseline, current, before.request_count, after.request_count),
         new_patterns=new,
         gone_patterns=gone,
+        records_sampled_every=every,
     )
 
 
@@ -170,14 +180,15 @@ def _requests(side: SideSummary | None) -> int:
 def _attributes(
     ask: Ask, baseline: Selection, current: Selection, before_count: int, after_count: int
 ) -> list[AttributeChange]:
-    before, after = _values(ask, baseline), _values(ask, current)
+    before = _shares(ask, baseline, before_count)
+    after = _shares(ask, current, after_count)
     ignored = PER_INSTANCE if current.version is not None else frozenset()
     changes = [
         AttributeChange(
             name=name,
             value=value,
-            baseline_share=before.get((name, value), 0) / max(1, before_count),
-            current_share=after.get((name, value), 0) / max(1, after_count),
+            baseline_share=before.get((name, value), 0.0),
+            current_share=after.get((name, value), 0.0),
         )
         for name, value in before | after
         if name not in ignored
@@ -191,32 +202,46 @@ def _difference(change: AttributeChange) -> float:
     return abs(change.current_share - change.baseline_share)
 
 
-def _values(ask: Ask, side: Selection) -> dict[tuple[str, str], int]:
-    """Count the most frequent values of attributes of requests and of their resources."""
-    found: dict[tuple[str, str], int] = {}
+def _shares(ask: Ask, side: Selection, request_count: int) -> dict[tuple[str, str], float]:
+    """Return the share of requests that have each of the most frequent values, of attributes of
+    requests and of their resources."""
+    conditions = [*side.conditions(), is_entry()]
+    every = -(-request_count // REQUESTS_READ_MAX)
+    if every > 1:
+        conditions.append(one_in(every))
+        rows = ask(f"SELECT count(*) AS n FROM spans {where(conditions)}")
+        request_count = int(rows["n"][0].as_py())
+    found: dict[tuple[str, str], float] = {}
     for prefix, column in (("", "attributes"), ("resource.", "resource_attributes")):
         pairs = (
             f"SELECT unnest(map_keys({column})) AS name, unnest(map_values({column})) AS value "
-            f"FROM spans {where([*side.conditions(), is_entry()])}"
+            f"FROM spans {where(conditions)}"
         )
         rows = ask(
             f"SELECT name, value, count(*) AS count FROM ({pairs}) WHERE value IS NOT NULL "
             f"GROUP BY name, value ORDER BY count DESC, name, value LIMIT {VALUES_MAX}"
         )
         for row in rows.to_pylist():
-            found[prefix + row["name"], row["value"]] = row["count"]
+            found[prefix + row["name"], row["value"]] = row["count"] / max(1, request_count)
     return found
 
 
+def _sampled_every(ask: Ask, side: Selection) -> int:
+    """Return 1 to read all log records of a side, or n to read one of n."""
+    rows = ask(f"SELECT count(*) AS n FROM logs {where(side.conditions())}")
+    return max(1, -(-int(rows["n"][0].as_py()) // RECORDS_READ_MAX))
+
+
 def _patterns(
-    ask: Ask, baseline: Selection, current: Selection
+    ask: Ask, baseline: Selection, current: Selection, every: int
 ) -> tuple[list[PatternChange], list[PatternChange]]:
     """Return the log patterns that only the baseline has, and those that only the current side
     has. Both sides are clustered together, so that their patterns are equally wide."""
     century = datetime.timedelta(days=36_500)  # one step for all rows
     rows = []
     for is_current, side in ((False, baseline), (True, current)):
-        for row in masked_lines(ask, century, side.conditions()):
+        sample = [one_in(every)] if every > 1 else []
+        for row in masked_lines(ask, century, [*side.conditions(), *sample]):
             rows.append({**row, "step": is_current})
     rows.sort(key=lambda row: (-row["count"], row["line"], row["step"]))
     only: tuple[list[PatternChange], list[PatternChange]] = ([], [])
@@ -229,7 +254,7 @@ def _patterns(
                     PatternChange(
                         pattern=pattern,
                         severity=severity_of(cluster.severity_number),
-                        count=count,
+                        count=count * every,
                         query=query_of(service, pattern),
                     )
                 )

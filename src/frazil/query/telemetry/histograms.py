@@ -88,23 +88,40 @@ def explicit_buckets(
     stream: Integers,
     increments: Increments,
     cell: Integers,
+    *,
+    is_open: bool = False,
 ) -> Buckets:
     """Increases of the buckets of explicit histograms. `bounds` is by stream, `cell` by
-    increment."""
+    increment. `is_open` leaves the outer buckets infinite."""
+    if is_open:
+        lows = [np.array([-np.inf, *edges]) for edges in bounds]
+        highs = [np.array([*edges, np.inf]) for edges in bounds]
+        return _explicit(counts, lows, highs, stream, increments, cell)
     lows = [np.array([_lowest(edges), *edges]) for edges in bounds]
     highs = [np.array([*edges, _highest(edges)]) for edges in bounds]
+    buckets = _explicit(counts, lows, highs, stream, increments, cell)
+    low, high = buckets.low, buckets.high
+    low, high = np.where(np.isinf(low), high, low), np.where(np.isinf(high), low, high)
+    kept = np.isfinite(low) & np.isfinite(high)
+    return Buckets(
+        cell=buckets.cell[kept], low=low[kept], high=high[kept], count=buckets.count[kept]
+    )
+
+
+def _explicit(
+    counts: pa.Array,
+    lows: list[Floats],
+    highs: list[Floats],
+    stream: Integers,
+    increments: Increments,
+    cell: Integers,
+) -> Buckets:
     begins = np.cumsum([0, *map(len, lows)])
     point, bucket, number, owner = _spread(counts, increments)
     is_valid = bucket < np.diff(begins)[stream[point]]
     key = (begins[stream[point]] + bucket)[is_valid]
     low, high = np.concatenate(lows), np.concatenate(highs)
-    return _summed(
-        cell[owner[is_valid]],
-        key,
-        number[is_valid],
-        np.where(np.isinf(low), high, low),
-        np.where(np.isinf(high), low, high),
-    )
+    return _summed(cell[owner[is_valid]], key, number[is_valid], low, high)
 
 
 def _lowest(bounds: list[float]) -> float:
@@ -140,7 +157,7 @@ def _summed(cell: Integers, key: Integers, number: Floats, low: Floats, high: Fl
     both, count = _sum_by_key(cell * size + key, number)
     cells, keys = both // size, both % size
     # A faulty sender may decrease a bucket but not the total; drop negative counts.
-    kept = (count > 0) & np.isfinite(low[keys]) & np.isfinite(high[keys])
+    kept = (count > 0) & ~np.isnan(low[keys]) & ~np.isnan(high[keys])
     return Buckets(cell=cells[kept], low=low[keys][kept], high=high[keys][kept], count=count[kept])
 
 

@@ -89,8 +89,7 @@ def log_patterns(
     row_count = int(counted["n"][0].as_py())
     every = max(1, -(-row_count // ROWS_MAX))
     if every > 1:
-        # Requests differ in `_offset`, records of one request in `_row`.
-        conditions.append(f"(_offset * 31 + _row) % {every} = 0")
+        conditions.append(one_in(every))
     rows = masked_lines(ask, step, conditions)
     found = [
         _pattern(service, cluster, every)
@@ -105,6 +104,12 @@ def log_patterns(
         row_count=row_count,
         sampled_every=every,
     )
+
+
+def one_in(every: int) -> str:
+    """SQL of an even sample of rows."""
+    # Requests differ in `_offset`, records of one request in `_row`.
+    return f"(_offset * 31 + _row) % {every} = 0"
 
 
 def masked_lines(

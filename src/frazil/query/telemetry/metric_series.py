@@ -96,7 +96,7 @@ class SeriesAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
+class MetricKind:
     """Type of a metric's points."""
 
     metric_type: str
@@ -123,7 +123,7 @@ def metric_series(
     """Return one metric over time; see above for the aggregates. `p99` is short for `quantile` with
     0.99. `metric_type` is needed only if several metrics share the name."""
     aggregate, share = _aggregate_of(aggregate, quantile)
-    since, until = _grid(within, step)
+    since, until = grid_of(within, step)
     bounded(limit, "limit", LIMIT_MAX)
     if len(group_by) > GROUPS_MAX:
         raise Malformed(f"group_by has {len(group_by)} names; use at most {GROUPS_MAX}")
@@ -134,7 +134,7 @@ def metric_series(
         *if_set("metric_type = {}", metric_type, text),
     ]
     read = TimeRange(since=since - LOOK_BACK, until=until)
-    kind = _kind_of(ask, name, [*read.conditions(), *conditions])
+    kind = kind_of(ask, name, [*read.conditions(), *conditions])
     if kind is None:
         return SeriesAnswer(metric_type=None, unit=None, series=(), is_cut=False)
     _check(name, kind, aggregate)
@@ -154,7 +154,7 @@ def metric_series(
         rows = _numbers(ask, query, where(values))
     else:
         matching = where([*read.conditions(), *conditions])
-        _check_size(ask, name, kind, aggregate, matching)
+        check_size(ask, name, kind, aggregate, matching)
         rows = rate_rows(ask, kind.metric_type, query, matching)
     return _answer(kind, tuple(group_by), rows, limit)
 
@@ -172,7 +172,7 @@ def _aggregate_of(aggregate: str, share: float | None) -> tuple[str, float]:
     return aggregate, 0.0 if share is None else share
 
 
-def _grid(
+def grid_of(
     within: TimeRange, step: datetime.timedelta
 ) -> tuple[datetime.datetime, datetime.datetime]:
     if within.since is None or within.until is None:
@@ -187,7 +187,7 @@ def _grid(
     return within.since, within.until
 
 
-def _kind_of(ask: Ask, name: str, conditions: list[str]) -> _Kind | None:
+def kind_of(ask: Ask, name: str, conditions: list[str]) -> MetricKind | None:
     """Return the type of the points. `Malformed` if there are several."""
     rows = ask(
         "SELECT metric_type, max(unit) AS unit, bool_and(coalesce(is_monotonic, false)) AS "
@@ -198,10 +198,10 @@ def _kind_of(ask: Ask, name: str, conditions: list[str]) -> _Kind | None:
     if len(rows) > 1:
         kinds = " and ".join(row["metric_type"] for row in rows)
         raise Malformed(f"{name} is {kinds}; choose one with metric_type")
-    return _Kind(**rows[0]) if rows else None
+    return MetricKind(**rows[0]) if rows else None
 
 
-def _check(name: str, kind: _Kind, aggregate: str) -> None:
+def _check(name: str, kind: MetricKind, aggregate: str) -> None:
     allowed = HISTOGRAM_AGGREGATES
     if kind.metric_type in NUMBERS:
         allowed = NUMBER_AGGREGATES | ({*INCREASES} if kind.is_monotonic else set())
@@ -213,7 +213,7 @@ def _check(name: str, kind: _Kind, aggregate: str) -> None:
         )
 
 
-def _check_size(ask: Ask, name: str, kind: _Kind, aggregate: str, matching: str) -> None:
+def check_size(ask: Ask, name: str, kind: MetricKind, aggregate: str, matching: str) -> None:
     advice = "use a shorter range, or filter by service or attribute"
     if kind.point_count > POINTS_MAX:
         raise TooLarge(
@@ -264,7 +264,7 @@ def _value_sql(query: RateQuery) -> str:
     return PLAIN[query.aggregate].format(VALUE)
 
 
-def _answer(kind: _Kind, names: tuple[str, ...], rows: list[Row], limit: int) -> SeriesAnswer:
+def _answer(kind: MetricKind, names: tuple[str, ...], rows: list[Row], limit: int) -> SeriesAnswer:
     by_labels: dict[tuple[str | None, ...], list[tuple[int, float]]] = {}
     for labels, step_us, value in rows:
         by_labels.setdefault(labels, []).append((step_us, value))

@@ -86,22 +86,55 @@ def rate_rows(ask: Ask, metric_type: str, query: RateQuery, matching: str) -> li
     streams = ask(_gather(metric_type, query, matching))
     if not streams.num_rows:
         return []
-    lists = pc.list_flatten(streams["points"]).combine_chunks()
-    columns = dict(zip(lists.type.names, lists.flatten(), strict=True))
-    points = _points(streams, columns)
-    find = _newest if query.is_newest else _increases
-    grid = _Grid.over(streams, points, find(streams, points, query), query)
+    points, columns, grid = _grid_of(streams, query)
     if query.aggregate != "quantile":
         return grid.rows(_totals(grid, points, columns, query, metric_type))
     if metric_type == "summary":
         return grid.rows(_sent_quantiles(grid, columns["quantiles"], query.share))
     if metric_type == "histogram":
-        bounds = [edges or [] for edges in streams["bounds"].to_pylist()]
-        counts = columns["bucket_counts"]
-        buckets = explicit_buckets(counts, bounds, points.stream, grid.increments, grid.cell)
+        buckets = explicit_buckets(
+            columns["bucket_counts"], _bounds(streams), points.stream, grid.increments, grid.cell
+        )
     else:
         buckets = exponential_buckets(_exponential(columns), grid.increments, grid.cell)
     return grid.rows(_quantiles(buckets, query.share, grid.cell_count))
+
+
+def bucket_steps(
+    ask: Ask, metric_type: str, query: RateQuery, matching: str
+) -> tuple[Integers, Buckets]:
+    """Return the increases of all buckets, and the start of the step of each in microseconds. For
+    quantile queries without labels. Outer buckets are infinite."""
+    streams = ask(_gather(metric_type, query, matching))
+    if not streams.num_rows:
+        none = np.empty(0, np.float64)
+        steps = np.empty(0, np.int64)
+        return steps, Buckets(cell=steps, low=none, high=none, count=none)
+    points, columns, grid = _grid_of(streams, query)
+    if metric_type == "histogram":
+        buckets = explicit_buckets(
+            columns["bucket_counts"],
+            _bounds(streams),
+            points.stream,
+            grid.increments,
+            grid.cell,
+            is_open=True,
+        )
+    else:
+        buckets = exponential_buckets(_exponential(columns), grid.increments, grid.cell)
+    return (grid.first_step + buckets.cell) * grid.step_us, buckets
+
+
+def _bounds(streams: pa.Table) -> list[list[float]]:
+    return [edges or [] for edges in streams["bounds"].to_pylist()]
+
+
+def _grid_of(streams: pa.Table, query: RateQuery) -> tuple[Points, dict[str, pa.Array], _Grid]:
+    lists = pc.list_flatten(streams["points"]).combine_chunks()
+    columns = dict(zip(lists.type.names, lists.flatten(), strict=True))
+    points = _points(streams, columns)
+    find = _newest if query.is_newest else _increases
+    return points, columns, _Grid.over(streams, points, find(streams, points, query), query)
 
 
 def _gather(metric_type: str, query: RateQuery, matching: str) -> str:

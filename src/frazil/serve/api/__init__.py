@@ -9,6 +9,8 @@ services.py     services, operations, failures, dependencies, deployments, volum
 metrics.py      metrics over time, labels, exemplars
 tail.py         live tail
 dashboards.py   dashboards of the web page
+views.py        saved views of the web page
+queries.py      saved queries
 lake_tables.py  Iceberg tables in detail
 lake_jobs.py    flush, maintenance, snapshots
 retention.py    retention rules, erasure

@@ -5,25 +5,23 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from frazil.httpd import Response
 from frazil.model import doc
-from frazil.serve.dashboards.model import Dashboard
-from frazil.serve.dashboards.store import NAME_PATTERN, StoredDashboard
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.router import NoParams
+from frazil.serve.saved.dashboard import Dashboard
+from frazil.serve.saved.files import Etag, FileName, StoredFile
 
-DashboardName = Annotated[
-    str,
-    Meta(
-        pattern=NAME_PATTERN,
-        examples=["shop"],
-        description="Lower-case letters, digits, - and _; at most 64.",
-    ),
-]
-Etag = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+
+class StoredDashboard(msgspec.Struct, frozen=True, kw_only=True):
+    """One dashboard as stored."""
+
+    name: str
+    etag: Annotated[str, doc("Version of the text; send it to replace or delete.")]
+    dashboard: Annotated[Dashboard | None, doc("Null if the file is broken.")]
+    error: Annotated[str | None, doc("Why the file cannot be read.")] = None
 
 
 class DashboardSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,13 +44,13 @@ class DashboardsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class DashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which dashboard to return."""
 
-    name: DashboardName
+    name: FileName
 
 
 class PutDashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A dashboard to store."""
 
-    name: DashboardName
+    name: FileName
     etag: Annotated[Etag | None, doc("Version to replace; omit to create.")] = None
     body: Annotated[Dashboard, doc("The dashboard to store.")]
 
@@ -60,43 +58,47 @@ class PutDashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 class DeleteDashboardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A dashboard to delete."""
 
-    name: DashboardName
+    name: FileName
     etag: Annotated[Etag | None, doc("Version to delete; omit for any.")] = None
 
 
 async def list_dashboards(handler: Handler, _: NoParams, __: ApiRequest) -> Response:
     """List all dashboards, with the error of broken ones."""
     return await handler.respond_without_sql(
-        lambda: DashboardsAnswer(dashboards=list(map(_summary, handler.dashboards.all())))
+        lambda: DashboardsAnswer(dashboards=[_summary(file) for file in handler.dashboards.all()])
     )
 
 
 async def one(handler: Handler, params: DashboardRequest, _: ApiRequest) -> Response:
     """Return one dashboard."""
-    return await handler.respond_without_sql(lambda: handler.dashboards.get(params.name))
+    return await handler.respond_without_sql(lambda: _stored(handler.dashboards.get(params.name)))
 
 
 async def put(handler: Handler, params: PutDashboardRequest, _: ApiRequest) -> Response:
     """Create or replace a dashboard."""
     return await handler.respond_without_sql(
-        lambda: handler.dashboards.put(params.name, params.body, params.etag)
+        lambda: _stored(handler.dashboards.put(params.name, params.body, params.etag))
     )
 
 
 async def delete(handler: Handler, params: DeleteDashboardRequest, _: ApiRequest) -> Response:
     """Delete a dashboard and return it."""
     return await handler.respond_without_sql(
-        lambda: handler.dashboards.delete(params.name, params.etag)
+        lambda: _stored(handler.dashboards.delete(params.name, params.etag))
     )
 
 
-def _summary(stored: StoredDashboard) -> DashboardSummary:
-    dashboard = stored.dashboard
+def _stored(file: StoredFile[Dashboard]) -> StoredDashboard:
+    return StoredDashboard(name=file.name, etag=file.etag, dashboard=file.content, error=file.error)
+
+
+def _summary(file: StoredFile[Dashboard]) -> DashboardSummary:
+    dashboard = file.content
     return DashboardSummary(
-        name=stored.name,
-        etag=stored.etag,
-        title=stored.name if dashboard is None else dashboard.title,
+        name=file.name,
+        etag=file.etag,
+        title=file.name if dashboard is None else dashboard.title,
         description="" if dashboard is None else dashboard.description,
         panel_count=0 if dashboard is None else len(dashboard.panels),
-        error=stored.error,
+        error=file.error,
     )

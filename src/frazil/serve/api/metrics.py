@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,6 +16,7 @@ from frazil.query import (
     Metric,
     TimeRange,
     exemplars,
+    metric_heatmap,
     metric_labels,
     metric_names,
     metric_series,
@@ -114,6 +116,21 @@ class MetricQueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     limit: Annotated[Limit, doc("Maximum number of series.")] = 100
 
 
+class MetricHeatmapRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One histogram over time."""
+
+    name: Annotated[Name, doc("Metric name.")]
+    since: RequiredSince
+    until: Until = None
+    step: Annotated[Step | None, doc("Default: 1/120 of the range.")] = None
+    filter: Filters = ()
+    exclude: Excludes = ()
+    type: Annotated[
+        Literal["histogram", "exponential_histogram"] | None,
+        doc("Needed if several metrics share the name."),
+    ] = None
+
+
 async def names(handler: Handler, params: MetricsRequest, request: ApiRequest) -> Response:
     """List metrics with type, unit, description and services."""
     which = _which(handler, params)
@@ -147,8 +164,10 @@ def _which(handler: Handler, params: MetricsRequest | OneMetricRequest) -> dict[
     }
 
 
-async def query(handler: Handler, params: MetricQueryRequest, request: ApiRequest) -> Response:
-    """Query one metric over time, grouped by labels."""
+def _grid(
+    handler: Handler, params: MetricQueryRequest | MetricHeatmapRequest
+) -> tuple[TimeRange, datetime.timedelta]:
+    """The time range and the step."""
     clock = handler.context.clock
     within = range_of(params.since, params.until, clock)
     within = TimeRange(since=within.since, until=within.until or wall_time(clock))
@@ -157,7 +176,30 @@ async def query(handler: Handler, params: MetricQueryRequest, request: ApiReques
     if within.until <= within.since:
         raise Malformed("until must be after since")
     seconds = (within.until - within.since).total_seconds()
-    step = seconds_of(params.step or f"{max(1, round(seconds / STEPS))}s", "step")
+    return within, seconds_of(params.step or f"{max(1, round(seconds / STEPS))}s", "step")
+
+
+async def heatmap(handler: Handler, params: MetricHeatmapRequest, request: ApiRequest) -> Response:
+    """Count the values of a histogram by bucket and time."""
+    within, step = _grid(handler, params)
+    filters, exclude = pairs_of(params.filter, "filter"), pairs_of(params.exclude, "exclude")
+    return await handler.respond(
+        request,
+        lambda ask: metric_heatmap(
+            ask,
+            params.name,
+            within=within,
+            step=step,
+            filters=filters,
+            exclude=exclude,
+            metric_type=params.type,
+        ),
+    )
+
+
+async def query(handler: Handler, params: MetricQueryRequest, request: ApiRequest) -> Response:
+    """Query one metric over time, grouped by labels."""
+    within, step = _grid(handler, params)
     filters, exclude = pairs_of(params.filter, "filter"), pairs_of(params.exclude, "exclude")
     return await handler.respond(
         request,

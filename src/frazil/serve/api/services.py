@@ -24,6 +24,7 @@ from frazil.query import (
     deployments,
     failures,
     latencies,
+    latency_heatmap,
     service_steps,
     services,
     volumes,
@@ -59,6 +60,14 @@ class ServiceSeriesRequest(TimeRangeRequest, frozen=True, kw_only=True, forbid_u
 
     step: StepWidth = "1m"
     service: Annotated[Name | None, doc("Only this service.")] = None
+
+
+class LatencyHeatmapRequest(
+    ServiceSeriesRequest, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """Whose requests, in which steps."""
+
+    operation: Annotated[Name | None, doc("Only this operation.")] = None
 
 
 class ServicesAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +149,18 @@ async def over_time(
         return ServiceSeriesAnswer(step_s=int(step.total_seconds()), steps=steps)
 
     return await handler.respond(request, load)
+
+
+async def heatmap(handler: Handler, params: LatencyHeatmapRequest, request: ApiRequest) -> Response:
+    """Count requests by latency and time."""
+    within = range_of(params.since, params.until, handler.context.clock)
+    step = seconds_of(params.step, "step")
+    return await handler.respond(
+        request,
+        lambda ask: latency_heatmap(
+            ask, step, service=params.service, operation=params.operation, within=within
+        ),
+    )
 
 
 async def operations(handler: Handler, params: ServiceRequest, request: ApiRequest) -> Response:

@@ -15,11 +15,14 @@ from frazil.httpd import ClientGone, Response, WorkerThreads
 from frazil.query import Ask
 from frazil.results import CancelToken, Limits, Result, json_of
 from frazil.serve.context import NodeContext, Sql
-from frazil.serve.dashboards.store import DashboardFiles
 from frazil.serve.demo_process import DemoShop
 from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of_body
 from frazil.serve.http.shared_tails import SharedTails
+from frazil.serve.saved.dashboard import Dashboard
+from frazil.serve.saved.files import SavedFiles
+from frazil.serve.saved.query import SavedQuery
+from frazil.serve.saved.view import SavedView
 from frazil.settings import ServeConfig
 
 THREADS = 16
@@ -42,7 +45,9 @@ class Handler:
         self.context = context
         self.config = config
         self.demo = DemoShop(context.otlp, context.clock)
-        self.dashboards = DashboardFiles(context.disk)
+        self.dashboards = SavedFiles(context.disk, "dashboards", "dashboard", Dashboard)
+        self.views = SavedFiles(context.disk, "views", "view", SavedView)
+        self.queries = SavedFiles(context.disk, "queries", "query", SavedQuery)
         self._threads = WorkerThreads("frazil-serve", THREADS)
         self._spark_threads = WorkerThreads("frazil-serve-spark", SPARK_THREADS)
         self._status_threads = WorkerThreads("frazil-serve-status", STATUS_THREADS)

@@ -8,6 +8,8 @@ import type { TimeRange } from "../../lib/time/range";
 export interface ChartLine {
   readonly name: string;
   readonly color: string;
+  /** Dash pattern; solid without one. */
+  readonly dash?: readonly number[] | undefined;
   /** Null is a gap; undefined connects the neighbouring values. */
   readonly values: readonly (number | null | undefined)[];
 }
@@ -137,6 +139,7 @@ function seriesOf(line: ChartLine, options: ChartOptions): uPlot.Series {
   return {
     ...common,
     width: 1.5,
+    ...(line.dash?.length && { dash: [...line.dash] }),
     ...(options.isStacked && { fill: `${line.color}66` }),
     points: { show: options.isStacked ? false : hasFewPoints },
   };

@@ -1,12 +1,18 @@
-/** What the palette finds besides commands: services, dashboards, saved views, metrics, traces. */
+/** What the palette finds besides commands: services, dashboards, saved files, metrics, traces. */
 
 import { get } from "../../lib/api/client";
 import { findTraces } from "../../lib/api/find_trace";
 import type { DashboardsAnswer, MetricsAnswer, VolumesAnswer } from "../../lib/api/types.gen";
 import { duration } from "../../lib/format/format";
 import { linkTo, router } from "../../lib/router/router.svelte";
+import { linkToView } from "../../lib/saved/view_address";
 import type { Command } from "../../lib/state/commands.svelte";
-import { views } from "../../screens/logs/search/saved_views.svelte";
+import {
+  savedQueries,
+  savedViews,
+  type SavedFiles,
+  titleOf,
+} from "../../lib/saved/saved_files.svelte";
 
 /** Services and metrics that reported since then. */
 const SINCE = "24h";
@@ -14,7 +20,13 @@ const METRICS_MAX = 1000;
 
 /** One list per kind; a list that cannot be loaded is left out. */
 export function loadItems(signal: AbortSignal): Promise<Command[]>[] {
-  return [services(signal), dashboards(signal), metrics(signal)];
+  return [
+    services(signal),
+    dashboards(signal),
+    saved("Saved view", savedViews, linkToView, signal),
+    saved("Saved query", savedQueries, (saved) => linkTo("sql", { saved }), signal),
+    metrics(signal),
+  ];
 }
 
 async function services(signal: AbortSignal): Promise<Command[]> {
@@ -38,14 +50,18 @@ async function metrics(signal: AbortSignal): Promise<Command[]> {
   return names.map((name) => item("Metric", name, () => linkTo("explore", { metric: name })));
 }
 
-export function savedViews(): Command[] {
-  return views.all.map(({ name, query }) =>
-    item("Saved view", name, () => {
-      const pairs = new URLSearchParams(query);
-      const keys = [...new Set(pairs.keys())];
-      return linkTo("logs", Object.fromEntries(keys.map((key) => [key, pairs.getAll(key)])));
-    }),
-  );
+async function saved<T extends { readonly title: string; readonly description?: string }>(
+  kind: string,
+  files: SavedFiles<T>,
+  hrefOf: (name: string) => string,
+  signal: AbortSignal,
+): Promise<Command[]> {
+  await files.load(signal);
+  return files.all
+    .filter(({ content }) => content)
+    .map((file) =>
+      item(kind, titleOf(file), () => hrefOf(file.name), file.content?.description ?? ""),
+    );
 }
 
 /** Traces whose id begins with the typed digits. */

@@ -60,6 +60,7 @@ export interface Comparison {
   attributes: AttributeChange[];
   new_patterns: PatternChange[];
   gone_patterns: PatternChange[];
+  records_sampled_every: number;
 }
 
 export interface Covered {
@@ -228,6 +229,26 @@ export interface HealthAnswer {
   checks: Check[];
 }
 
+export interface Heatmap {
+  unit: string | null;
+  since: string | null;
+  step_s: number;
+  buckets: HeatmapBucket[];
+  cells: HeatmapCell[];
+}
+
+export interface HeatmapBucket {
+  low: number | null;
+  high: number | null;
+}
+
+export interface HeatmapCell {
+  step: number;
+  bucket: number;
+  count: number;
+  error_count?: number;
+}
+
 export interface Hints {
   reason: string;
   suggestions: Suggestion[];
@@ -266,6 +287,12 @@ export interface IngestStatus {
   truncations: Record<string, number>;
   redactions: Record<string, number>;
   full_services: string[];
+}
+
+export interface KafkaStatus {
+  port: number;
+  connections: number;
+  in_flight_bytes: number;
 }
 
 export interface Label {
@@ -608,6 +635,10 @@ export interface ProcessStatus {
   cpu_s: number;
 }
 
+export interface QueriesAnswer {
+  queries: StoredQuery[];
+}
+
 export interface QueryAnswer {
   sql: string | null;
   error: WrongQuery | null;
@@ -660,6 +691,23 @@ export interface RuleStatus {
   oldest_ms: number | null;
   due_rows: number;
   next_ms: number | null;
+}
+
+export interface SavedQuery {
+  format: 1;
+  title: string;
+  description?: string;
+  sql: string;
+  engine?: "spark" | null;
+}
+
+export interface SavedView {
+  format: 1;
+  title: string;
+  description?: string;
+  screen: "dashboard" | "explore" | "logs" | "services" | "trace" | "traces" | "volume";
+  id?: string;
+  params?: Record<string, string[]>;
 }
 
 export interface Series {
@@ -775,6 +823,7 @@ export interface Status {
   data: string;
   processes: ProcessStatus[];
   ingest: IngestStatus;
+  kafka: KafkaStatus | null;
   rates_window_s: number;
   rates: Rate[];
   log: LogStatus;
@@ -788,6 +837,20 @@ export interface StoredDashboard {
   name: string;
   etag: string;
   dashboard: Dashboard | null;
+  error?: string | null;
+}
+
+export interface StoredQuery {
+  name: string;
+  etag: string;
+  query: SavedQuery | null;
+  error?: string | null;
+}
+
+export interface StoredView {
+  name: string;
+  etag: string;
+  view: SavedView | null;
   error?: string | null;
 }
 
@@ -909,6 +972,10 @@ export interface Variable {
   values?: string[];
   many?: boolean;
   chosen?: string[];
+}
+
+export interface ViewsAnswer {
+  views: StoredView[];
 }
 
 export interface Volume {

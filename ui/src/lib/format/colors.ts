@@ -1,6 +1,6 @@
 /** Colours of severities and services. Only errors are red. */
 
-import { ServiceColors } from "./service_colors";
+import { colorNumber, colorOf, dashesOf } from "./service_colors";
 
 const SERVICES = {
   light: [
@@ -66,30 +66,15 @@ const SEVERITY: Record<"light" | "dark", Record<string, string>> = {
   },
 };
 
-const KEY = "frazil.services";
-let serviceColors: ServiceColors | undefined;
-
-/** The colour of a service: the same on every screen of this browser. */
+/** The colour of a service: the same on every screen and in every browser. */
 export function serviceColor(service: string, isDark: boolean): string {
-  const colors = SERVICES[isDark ? "dark" : "light"];
-  serviceColors ??= new ServiceColors(colors.length);
-  if (!serviceColors.has(service)) serviceColors.learn(stored());
-  const { color, isNew } = serviceColors.of(service);
-  if (isNew) localStorage.setItem(KEY, JSON.stringify(serviceColors.all));
-  return colors[color]!;
+  const palette = SERVICES[isDark ? "dark" : "light"];
+  return colorOf(palette, colorNumber(service, palette.length));
 }
 
-function isEntry(each: unknown): each is [string, number] {
-  return Array.isArray(each) && typeof each[0] === "string" && typeof each[1] === "number";
-}
-
-function stored(): [string, number][] {
-  try {
-    const read: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(read) ? read.filter(isEntry) : [];
-  } catch {
-    return []; // Invalid or truncated.
-  }
+/** Dash patterns of chart lines, so that services of the same colour differ. */
+export function serviceDashes(services: readonly string[]): number[][] {
+  return dashesOf(services, SERVICES.light.length);
 }
 
 /** Colours of chart lines without a meaning. */

@@ -15,16 +15,17 @@ export const SCREENS = [
   "pipeline",
   "lake",
   "volume",
+  "view",
 ] as const;
 
 export type ScreenName = (typeof SCREENS)[number];
 
 /** Screens with an id in their path: `trace/<id>`. */
-const ABOUT_ONE: ReadonlySet<ScreenName> = new Set(["trace", "dashboard"]);
+const ABOUT_ONE: ReadonlySet<ScreenName> = new Set(["trace", "dashboard", "view"]);
 
 export interface Address {
   readonly screen: ScreenName;
-  /** Id of the trace or dashboard; empty for other screens. */
+  /** Id of the trace, dashboard or saved view; empty for other screens. */
   readonly id: string;
   readonly query: URLSearchParams;
 }

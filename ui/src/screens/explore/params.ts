@@ -2,7 +2,7 @@
 
 import { choice, codec, flag, text, texts } from "../../lib/router/codec";
 
-export const LOOKS = ["lines", "stacked", "bars"] as const;
+export const LOOKS = ["lines", "stacked", "bars", "heatmap"] as const;
 
 export const params = codec({
   /** Search in the metric list. */

@@ -10,8 +10,6 @@ import {
   parseHistory,
   searchHistory,
   addToHistory,
-  parseSaved,
-  addSaved,
 } from "./history/history";
 import { errorPosition } from "./editor/error_position";
 import { sectionsOf, stepsOf } from "./result/plan";
@@ -47,23 +45,15 @@ test("invalid stored entries are dropped", () => {
   fc.assert(
     fc.property(fc.oneof(fc.json(), fc.string(), fc.constant(null)), (stored) => {
       expect(Array.isArray(parseHistory(stored))).toBe(true);
-      expect(Array.isArray(parseSaved(stored))).toBe(true);
     }),
   );
   expect(parseHistory('[{"text": 5}, {"text": "SELECT 1", "at": 1}]')).toHaveLength(1);
 });
 
-test("saved queries have names and are found by words", () => {
-  const all = [
-    { name: "errors", text: "SELECT 1" },
-    { name: "slow", text: "SELECT duration" },
-  ];
-  expect(addSaved(all, { name: "slow", text: "new" })).toEqual([
-    all[0],
-    { name: "slow", text: "new" },
-  ]);
-  expect(searchHistory(all, "SELECT dur")).toEqual([all[1]]);
-  expect(searchHistory(all, "ERR sel")).toEqual([all[0]]);
+test("queries of the history are found by words", () => {
+  const all = [{ text: "SELECT 1" }, { text: "SELECT duration" }];
+  expect(searchHistory(all, "select DUR")).toEqual([all[1]]);
+  expect(searchHistory(all, "1 sel")).toEqual([all[0]]);
 });
 
 test.each([

@@ -12,6 +12,8 @@ export const params = codec({
   q: text(),
   /** The selected part, if only that was run. */
   part: text(),
+  /** Saved query; without a text, it is loaded and run. */
+  saved: text(),
   engine: choice(ENGINES, "own"),
   /** Row limit. */
   rows: choice(ROWS, "10000"),

@@ -2,7 +2,7 @@
 
 import { choice, codec, flag, number, text, texts } from "../../lib/router/codec";
 
-export const TABS = ["waterfall", "flame", "statistics", "logs"] as const;
+export const TABS = ["waterfall", "flame", "statistics", "logs", "compare"] as const;
 export type Tab = (typeof TABS)[number];
 export const PANEL_TABS = ["attributes", "events", "links", "logs"] as const;
 export type PanelTab = (typeof PANEL_TABS)[number];
@@ -27,6 +27,10 @@ export const params = codec({
   by: choice(["service", "operation"], "operation"),
   sort: choice(["name", "count", "failed", "self", "total", "p50", "p95", "max"], "self"),
   rising: flag(),
+  /** Trace to compare with, which changes are shown, and their order. */
+  with: text(),
+  diff: choice(["all", "added", "removed", "slower", "faster", "same"], "all"),
+  largest: flag(),
   /** Zoomed box of the flame graph, by one of its spans. */
   box: text(),
 });

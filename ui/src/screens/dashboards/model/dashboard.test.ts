@@ -8,13 +8,13 @@ import {
   type VariableModel,
   toFile,
   unusedId,
-  unusedName,
   KINDS,
   LOOKS,
   REDUCES,
   SOURCES,
   toFileText,
 } from "./dashboard";
+import { unusedName } from "../../../lib/saved/file_name";
 import { TEMPLATES } from "./templates";
 
 const words = fc.string({ maxLength: 12, unit: "binary" });
@@ -117,13 +117,13 @@ describe("names", () => {
   it("are unused and valid file names", () => {
     fc.assert(
       fc.property(fc.string(), fc.array(fc.string()), (title, taken) => {
-        const name = unusedName(title, taken);
+        const name = unusedName(title, taken, "dashboard");
         expect(name).toMatch(/^[a-z0-9][a-z0-9_-]{0,63}$/);
         expect(taken).not.toContain(name);
       }),
     );
-    expect(unusedName("Über uns: 2", [])).toBe("u-ber-uns-2");
-    expect(unusedName("Shop", ["shop", "shop-2"])).toBe("shop-3");
+    expect(unusedName("Über uns: 2", [], "view")).toBe("u-ber-uns-2");
+    expect(unusedName("Shop", ["shop", "shop-2"], "view")).toBe("shop-3");
     expect(unusedId([{ id: "p2" }])).toBe("p3");
   });
 });

@@ -280,19 +280,3 @@ function sorted(value: unknown): unknown {
       .map(([name, inner]) => [name, sorted(inner)]),
   );
 }
-
-/** A file name that is not taken. */
-export function unusedName(title: string, taken: readonly string[]): string {
-  const plain = title
-    .normalize("NFKD")
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-+|-+$/g, "")
-    .slice(0, 56)
-    .replace(/-+$/, "");
-  const base = plain || "dashboard";
-  for (let n = 1; ; n++) {
-    const name = n === 1 ? base : `${base}-${n}`;
-    if (!taken.includes(name)) return name;
-  }
-}

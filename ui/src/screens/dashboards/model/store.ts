@@ -6,7 +6,8 @@ import type {
   StoredDashboard,
 } from "../../../lib/api/types.gen";
 import { ApiError, get, queryString, send } from "../../../lib/api/client";
-import { type DashboardModel, parseDashboard, toFile, unusedName } from "./dashboard";
+import { unusedName } from "../../../lib/saved/file_name";
+import { type DashboardModel, parseDashboard, toFile } from "./dashboard";
 
 const PATH = "api/v1/dashboards";
 const TRIES = 3;
@@ -37,7 +38,7 @@ export async function createDashboard(dash: DashboardModel): Promise<StoredDashb
   for (let tried = 1; ; tried++) {
     const taken = (await listDashboards()).map((each) => each.name);
     try {
-      return await saveDashboard(unusedName(dash.title, taken), dash, null);
+      return await saveDashboard(unusedName(dash.title, taken, "dashboard"), dash, null);
     } catch (error) {
       // Another client may have taken the name.
       if (!(error instanceof ApiError) || error.kind !== "conflict" || tried === TRIES) throw error;

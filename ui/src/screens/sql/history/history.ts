@@ -1,4 +1,4 @@
-/** Recent and saved queries, stored in this browser. */
+/** Recent queries, stored in this browser. */
 
 export interface HistoryEntry {
   readonly text: string;
@@ -11,13 +11,7 @@ export interface HistoryEntry {
   readonly error: string;
 }
 
-export interface SavedQuery {
-  readonly name: string;
-  readonly text: string;
-}
-
 export const HISTORY_MAX = 200;
-export const SAVED_MAX = 200;
 const TEXT_MAX = 20_000;
 const ERROR_MAX = 300;
 
@@ -31,22 +25,14 @@ export function addToHistory(
   return [{ ...entry, error: entry.error.slice(0, ERROR_MAX) }, ...kept].slice(0, HISTORY_MAX);
 }
 
-/** Replaces a query of the same name. */
-export function addSaved(all: readonly SavedQuery[], saved: SavedQuery): SavedQuery[] {
-  const others = all.filter((each) => each.name !== saved.name);
-  return [...others, saved]
-    .sort((one, other) => one.name.localeCompare(other.name))
-    .slice(0, SAVED_MAX);
-}
-
 /** Entries that contain all words, ignoring case. */
-export function searchHistory<T extends { readonly text: string; readonly name?: string }>(
+export function searchHistory<T extends { readonly text: string }>(
   all: readonly T[],
   typed: string,
 ): T[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return all.filter((each) => {
-    const text = `${each.name ?? ""} ${each.text}`.toLowerCase();
+    const text = each.text.toLowerCase();
     return words.every((word) => text.includes(word));
   });
 }
@@ -67,12 +53,6 @@ export function parseHistory(stored: string | null): HistoryEntry[] {
       },
     ];
   });
-}
-
-export function parseSaved(stored: string | null): SavedQuery[] {
-  return listOf(stored).flatMap(({ name, text }) =>
-    typeof name === "string" && typeof text === "string" ? [{ name, text }] : [],
-  );
 }
 
 function listOf(stored: string | null): Record<string, unknown>[] {

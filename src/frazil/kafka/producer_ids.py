@@ -1,23 +1,14 @@
-"""ProducerIds: InitProducerId. Ids come from a counter that never repeats, even after a crash."""
+"""ProducerIds: ids of producers, from a counter that never repeats, even after a crash."""
 
 from __future__ import annotations
 
 import threading
 
 from frazil.disk import Disk, DurableCounter
-from frazil.errors import FrazilError
 from frazil.httpd import WorkerThreads
 from frazil.kafka.broker import FOLDER
-from frazil.kafka.context import RequestContext
-from frazil.kafka.error_codes import ErrorCode, error_code
-from frazil.kafka.router import ApiRouter
-from frazil.kafka.wire.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
 from frazil.log import Log
 
-INIT_PRODUCER_ID = 22
 PATH = f"{FOLDER}/producer_ids.ckpt"
 RESERVED = 1000
 """Ids reserved with one write. A crash costs at most so many."""
@@ -39,22 +30,6 @@ class ProducerIds:
         )
         counter = DurableCounter.open(disk, PATH, floor=floor, reserve_count=RESERVED)
         return cls(counter, threads)
-
-    def register(self, router: ApiRouter) -> None:
-        router.add(INIT_PRODUCER_ID, "0-5", self.init_producer_id)
-
-    async def init_producer_id(
-        self, request: InitProducerIdRequest, context: RequestContext
-    ) -> InitProducerIdResponse:
-        """Return a new id. Every one begins with epoch 0."""
-        if request.transactional_id is not None:
-            # Final for clients; a code that can be retried would have them ask forever.
-            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            return InitProducerIdResponse(error_code=code)
-        try:
-            return InitProducerIdResponse(producer_id=await self.next())
-        except FrazilError as error:
-            return InitProducerIdResponse(error_code=error_code(error))
 
     async def next(self) -> int:
         """Return an id that was never returned before."""

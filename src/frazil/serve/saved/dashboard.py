@@ -142,21 +142,3 @@ def _check_unique(what: str, names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise Malformed(f"two {what} are named {twice}; names must be unique")
-
-
-def text_of(dashboard: Dashboard) -> bytes:
-    """Encode as indented, sorted JSON, for people and git."""
-    text = msgspec.json.encode(dashboard, order="sorted")
-    return msgspec.json.format(text, indent=2) + b"\n"
-
-
-def dashboard_of(text: bytes) -> Dashboard:
-    """Decode a file. `Malformed` if it is not a dashboard."""
-    try:
-        dashboard = msgspec.json.decode(text, type=Dashboard)
-    except msgspec.ValidationError as error:
-        raise Malformed(f"not a dashboard: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"not JSON: {error}") from None
-    dashboard.check()
-    return dashboard

@@ -1,0 +1,1 @@
+"""Kafka clients that others wrote, against a node."""
