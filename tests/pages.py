@@ -47,7 +47,9 @@ NOT_RUN = {
     r"\. \S*activate\b|source <\(": "the shell of the reader",
 }
 """Commands that cannot be run here, and why. Their verbs and flags are still parsed."""
-ENDLESS = re.compile(r"frazil tail\b|frazil status .*--watch|curl .*-N\b|curl -N\b")
+ENDLESS = re.compile(
+    r"frazil tail\b|frazil status .*--watch|frazil consume .*--follow|curl .*-N\b|curl -N\b"
+)
 """Commands that must print something, and are then stopped."""
 JUDGES = re.compile(r"frazil doctor\b")
 """Commands that may exit with 1 because of this machine."""

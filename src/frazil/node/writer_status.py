@@ -129,7 +129,7 @@ def _ingest_status(otlp: OtlpPorts, rates: Rates) -> IngestStatus:
 
 def _kafka_status(kafka: KafkaPort) -> KafkaStatus:
     by_group: dict[str, list[GroupLag]] = {}
-    lags = kafka.groups.lag()
+    lags = kafka.groups.recent_lag.get()
     for each in lags:
         by_group.setdefault(each.group_id, []).append(each)
     groups = [

@@ -6,6 +6,7 @@ import pytest
 
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.journal import TOPIC as OFFSETS_TOPIC
+from frazil.kafka.groups.lag import COST_FACTOR, GroupLag, RecentLag
 from frazil.kafka.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from frazil.kafka.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -15,6 +16,7 @@ from frazil.log import Marker
 from frazil.model import Rand, TopicPartition
 from tests.kafka.groups.build import CONFIG, GROUP, TOPIC, Box, Consumer, Node, code_of, settle
 from tests.log.build import batch
+from tests.sim.clock import SimClock
 from tests.sim.disk import Faults
 
 PRODUCER = 77
@@ -189,3 +191,19 @@ def test_lag(node: Node) -> None:
     node.run()
     (found,) = node.coordinator.lag()
     assert (found.partition, found.lag) == (TopicPartition(TOPIC, 1), 3)
+
+
+def test_a_costly_report_of_lag_is_kept_for_longer() -> None:
+    clock = SimClock()
+    calls: list[int] = []
+
+    def compute() -> list[GroupLag]:
+        calls.append(clock.monotonic_ns())
+        clock.advance(1000)
+        return []
+
+    recent = RecentLag(compute, clock)
+    for wait_ms in (0, COST_FACTOR * 1000 - 1, 1):
+        clock.advance(wait_ms)
+        recent.get()
+    assert len(calls) == 2

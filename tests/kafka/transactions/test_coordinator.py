@@ -132,6 +132,8 @@ def test_a_batch_outside_of_its_transaction_is_refused() -> None:
     node.run()
     assert end.got.error_code == ErrorCode.NONE
     assert producer.produce(0, b"over") is ErrorCode.INVALID_TXN_STATE
+    begun(producer, 2)
+    assert producer.produce(0, b"of the one before") is ErrorCode.INVALID_TXN_STATE
     assert Producer(node, "y", producer_id=0, epoch=0).produce(0, b"unknown") is (
         ErrorCode.INVALID_PRODUCER_ID_MAPPING
     )

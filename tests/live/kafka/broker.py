@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -50,8 +51,9 @@ log.retention.check.interval.ms=500
 class KafkaBroker:
     """One broker on one folder, with the same ports after each start. Owned by the test."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, jvm: Sequence[str] = QUICK) -> None:
         folder.mkdir(parents=True)
+        self._jvm = jvm
         self._output = folder / "output.txt"
         self._settings = folder / "server.properties"
         port, controller = _free_ports(2)
@@ -74,7 +76,7 @@ class KafkaBroker:
 
         The broker ends with the calling thread.
         """
-        command = ["java", *QUICK, "-cp", class_path(), "kafka.Kafka", str(self._settings)]
+        command = ["java", *self._jvm, "-cp", class_path(), "kafka.Kafka", str(self._settings)]
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
                 command,

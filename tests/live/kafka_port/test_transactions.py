@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
+from frazil.client import Client
 from tests.clients.node import Node
 from tests.kafka.wire.java import QUICK
 from tests.live.kafka.jars import class_path
@@ -99,8 +100,17 @@ def read(node: Node, topic: str, isolation: str = "read_committed") -> list[byte
     return [value for values in found for value in values]
 
 
+def rows(node: Node, topic: str) -> list[bytes]:
+    """Return what SQL finds, in the same order as `read`."""
+    with Client(node.url, token=None, ca_file=None) as client:
+        found = client.ask(f"SELECT value FROM topic_{topic} ORDER BY _log_partition, _offset")
+    values: list[bytes] = found.column("value").to_pylist()
+    return values
+
+
 def test_librdkafka(node: Node) -> None:
-    """Committed, aborted, fenced; and another library in a transaction of its own."""
+    """Committed, aborted, fenced; and another library in a transaction of its own. Consumers and
+    SQL see the same."""
     create(node, "mixed")
     first = started(node, "mixed")
     for name, is_commit in ((b"one", True), (b"two", False), (b"three", True)):
@@ -109,6 +119,7 @@ def test_librdkafka(node: Node) -> None:
             first.produce("mixed", name, partition=partition)
         first.flush(WAIT_S)
         assert name not in read(node, "mixed")
+        assert name not in rows(node, "mixed")
         if is_commit:
             first.commit_transaction(WAIT_S)
         else:
@@ -131,7 +142,12 @@ def test_librdkafka(node: Node) -> None:
         other.send("mixed", value, partition=0).get(WAIT_S)
         end()
     other.close()
-    assert read(node, "mixed")[:4] == [b"one", b"three", b"four", b"five"]
+    seen = read(node, "mixed")
+    assert seen[:4] == [b"one", b"three", b"four", b"five"]
+    end_s = time.monotonic() + WAIT_S
+    while (found := rows(node, "mixed")) != seen:
+        assert time.monotonic() < end_s, found
+        time.sleep(0.1)
 
 
 class Copier:

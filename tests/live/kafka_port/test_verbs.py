@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 import frazil
 from frazil import cli
+from frazil.cli.kafka import broker_admin, receiving, sending
 from tests.clients.node import COMMAND, Node
 
 WAIT_S = 60
@@ -219,3 +220,12 @@ def test_without_the_client_it_says_what_to_install(
     for words in (("produce", "t"), ("consume", "t"), ("groups",), ("topics", "create", "t")):
         assert "pip install 'frazil[kafka]'" in run(*words, code=1)
     assert "otlp_logs" in run("topics")
+
+
+def test_brokers_that_do_not_respond_are_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (broker_admin, sending, receiving):
+        for name in ("REQUEST_S", "CONNECT_S"):
+            monkeypatch.setattr(module, name, 0.5, raising=False)
+    for words in (("produce", "t"), ("consume", "t"), ("groups",), ("topics",)):
+        message = run(*words, "--brokers", "127.0.0.1:9", code=1)
+        assert "Kafka at 127.0.0.1:9 does not respond" in message

@@ -203,7 +203,7 @@ class BrokerAdmin:
         """Return the names of all groups."""
         found = self._result(self._client.list_consumer_groups(request_timeout=REQUEST_S))
         if found.errors:
-            raise self._brokers.failed(found.errors[0].args[0])
+            raise self._brokers.failed(found.errors[0], self._last.text)
         return sorted(group.group_id for group in found.valid)
 
     def groups(self, names: Sequence[str]) -> list[GroupDescription]:

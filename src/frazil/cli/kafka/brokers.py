@@ -29,6 +29,7 @@ UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "GROUP_ID_NOT_FOUND", "_UNKNOWN_TOPIC", "_UN
 LOST_RACE = ("TOPIC_ALREADY_EXISTS", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC")
 HINTS = {
     "TOPIC_AUTHORIZATION_FAILED": "topics of telemetry and internal ones belong to the node",
+    "_UNKNOWN_PARTITION": "the topic has fewer partitions",
     "INVALID_RECORD": "records of a compacted topic need a key",
 }
 """The client does not pass on what a broker says besides the code."""

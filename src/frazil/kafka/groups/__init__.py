@@ -13,7 +13,7 @@ offset_commits.py  OffsetCommits: OffsetCommit, TxnOffsetCommit, end of a transa
 offset_queries.py  OffsetQueries: OffsetFetch
 administration.py  Administration: DescribeGroups, ListGroups, DeleteGroups, OffsetDelete
 expiry.py          Expiry: forgets old offsets and empty groups
-lag.py             GroupLag: how far groups are behind
+lag.py             GroupLag, RecentLag: how far groups are behind
 loader.py          load: reads the topic at start
 groups.py          Groups: all groups by id
 offsets.py         OffsetStore: committed offsets, and those of open transactions

@@ -14,7 +14,7 @@ from frazil.kafka.groups.assignment import Assignment
 from frazil.kafka.groups.expiry import Expiry
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.journal import Journal, Post
-from frazil.kafka.groups.lag import GroupLag, lag_of
+from frazil.kafka.groups.lag import GroupLag, RecentLag, lag_of
 from frazil.kafka.groups.loader import load
 from frazil.kafka.groups.membership import Membership
 from frazil.kafka.groups.offset_commits import OffsetCommits
@@ -35,6 +35,7 @@ class GroupCoordinator:
     ) -> None:
         """Read `__consumer_offsets`, if it exists."""
         self._log = log
+        self.recent_lag = RecentLag(self.lag, clock)
         self.timers = GroupTimers(clock)
         time = SteadyTime(clock)
         journal = Journal(log, time, post)

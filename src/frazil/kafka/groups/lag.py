@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from frazil.errors import Unknown
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.offsets import OffsetStore
 from frazil.log import Log
-from frazil.model import TopicPartition
+from frazil.model import Clock, TopicPartition
+
+COST_FACTOR = 20
+"""A report is kept for this many times the time that it took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +55,24 @@ def lag_of(log: Log, groups: Groups, offsets: OffsetStore) -> list[GroupLag]:
                 )
             )
     return found
+
+
+class RecentLag:
+    """The lag of all groups for a status that is asked for often: with many offsets it is computed
+    less often, so that it takes at most a twentieth of the time. Any thread may ask."""
+
+    def __init__(self, compute: Callable[[], list[GroupLag]], clock: Clock) -> None:
+        self._compute = compute
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._found: list[GroupLag] = []
+        self._due_ns = clock.monotonic_ns()
+
+    def get(self) -> list[GroupLag]:
+        with self._lock:
+            begin_ns = self._clock.monotonic_ns()
+            if begin_ns >= self._due_ns:
+                self._found = self._compute()
+                end_ns = self._clock.monotonic_ns()
+                self._due_ns = end_ns + COST_FACTOR * (end_ns - begin_ns)
+            return self._found

@@ -108,7 +108,12 @@ def _groups(status: Status) -> Iterator[Family]:
         for p in status.kafka.group_partitions
     ]
     yield gauge("frazil_kafka_groups", "Consumer groups.", status.kafka.group_count)
-    yield _by(groups, "frazil_kafka_group_members", "Members of a consumer group.", "members")
+    yield _by(
+        groups,
+        "frazil_kafka_group_members",
+        "Members of a consumer group, of the 100 with the largest lag.",
+        "members",
+    )
     yield _by(
         partitions,
         "frazil_kafka_group_lag_offsets",

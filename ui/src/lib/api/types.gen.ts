@@ -224,6 +224,22 @@ export interface Flushed {
   commits: Appended[];
 }
 
+export interface GroupPartitionStatus {
+  group: string;
+  topic: string;
+  partition: number;
+  committed_offset: number;
+  lag_offsets: number;
+}
+
+export interface GroupStatus {
+  group: string;
+  state: string;
+  members: number;
+  partitions: number;
+  lag_offsets: number;
+}
+
 export interface HealthAnswer {
   is_ready: boolean;
   checks: Check[];
@@ -293,6 +309,9 @@ export interface KafkaStatus {
   port: number;
   connections: number;
   in_flight_bytes: number;
+  group_count: number;
+  groups: GroupStatus[];
+  group_partitions: GroupPartitionStatus[];
 }
 
 export interface Label {
@@ -916,6 +935,10 @@ export interface Timing {
 
 export interface TopicStatus {
   topic: string;
+  cleanup: string;
+  retention_ms: number;
+  retention_bytes_max: number | null;
+  awaits_lake: boolean;
   partitions: PartitionStatus[];
 }
 
