@@ -6,6 +6,7 @@ test fails if the files in git are not what this writes.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -126,7 +127,7 @@ def _module(messages: list[Definition]) -> str:
     body = "\n\n\n".join(classes) + _records(messages)
     names = ["Field", "KafkaMessage", "Versions"]
     names += ["Struct"] if "(Struct)" in body else []
-    names += [name for name in ("Bytes", "UUID_ZERO") if name in body]
+    names += [name for name in ("Bytes", "UUID_ZERO") if re.search(rf"\b{name}\b", body)]
     order = sorted(names, key=lambda name: (not name.isupper(), name))
     field = ["", "from msgspec import field"] if "= field(" in body else []
     return "\n".join(

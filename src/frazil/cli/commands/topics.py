@@ -164,7 +164,7 @@ def _from_brokers(admin: BrokerAdmin) -> Iterator[Fact]:
             "partitions": len(found),
             "records": sum(ends[each] - starts[each] for each in own),
             "log_bytes": None,
-            "cleanup": "compact" if "compact" in values["cleanup.policy"] else "expire",
+            "cleanup": _cleanup(values["cleanup.policy"]),
             "retention_ms": _limit(values["retention.ms"]),
             "retention_bytes_max": _limit(values["retention.bytes"]),
         }
@@ -172,6 +172,13 @@ def _from_brokers(admin: BrokerAdmin) -> Iterator[Fact]:
 
 def _partitions(topics: dict[str, Any]) -> list[TopicPartition]:
     return [TopicPartition(name, each.partition) for name, of in topics.items() for each in of]
+
+
+def _cleanup(policy: str) -> str:
+    """Return our name of Kafka's `cleanup.policy`, a list."""
+    if "compact" not in policy:
+        return "expire"
+    return "compact_expire" if "delete" in policy else "compact"
 
 
 def _limit(text: str) -> int | None:

@@ -42,11 +42,13 @@ def _count(number: int | None) -> str:
 
 
 def retention_text(topic: Json) -> str:
-    """`7d`, `7d, at most 1 GiB`, `compacted`, `10m after lake`, `forever`."""
+    """`7d`, `7d, at most 1 GiB`, `compacted`, `compacted, 7d`, `10m after lake`, `forever`."""
     if topic["cleanup"] == "compact":
         return "compacted"
     age_ms, size = topic["retention_ms"], topic["retention_bytes_max"]
     text = "forever" if age_ms is None or age_ms >= FOREVER_MS else _age(age_ms)
+    if topic["cleanup"] == "compact_expire":
+        text = f"compacted, {text}"
     if topic.get("awaits_lake"):
         text += " after lake"
     return text if size is None else f"{text}, at most {bytes_text(size)}"

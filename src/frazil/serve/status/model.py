@@ -31,7 +31,10 @@ class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A topic and the progress of each stage."""
 
     topic: str
-    cleanup: Annotated[str, doc("`expire` removes old records, `compact` older ones of a key.")]
+    cleanup: Annotated[
+        str,
+        doc("`expire` removes old records, `compact` older ones of a key, `compact_expire` both."),
+    ]
     retention_ms: Annotated[int, doc("How long records are kept; 2^63-1 is forever.")]
     retention_bytes_max: Annotated[int | None, doc("Size limit of each partition, if any.")]
     awaits_lake: Annotated[bool, doc("True if the time begins when records are in the lake.")]
