@@ -551,6 +551,27 @@ def test_small_neighbours_are_merged() -> None:
     assert len(large.partition(TOPIC, 0).view.segments) == 7
 
 
+def test_old_keys_expire_if_the_topic_expires_too() -> None:
+    """Although small segments are merged all the time, and a segment is as old as its newest
+    record. Keys written meanwhile stay."""
+    clock = SimClock()
+    config = msgspec.structs.replace(KEYED, cleanup="compact_expire", retention_ms=1000)
+    log = open_log(SimDisk(), SMALL, clock=clock, topic=config)
+    store(log, (b"old", b"1"))
+    for number in range(40):
+        store(log, (b"b%d" % (number % 2), b"%d" % number))
+        seal(log)
+        clock.advance(50)
+        log.maintain()
+        expected = {b"b0", b"b1"} if number else {b"b0"}
+        if number < 19:
+            assert set(fold(log)) == {b"old", *expected}
+        else:
+            assert expected <= set(fold(log))
+        assert len(log.partition(TOPIC, 0).view.segments) <= 6
+    assert fold(log) == {b"b0": b"38", b"b1": b"39"}
+
+
 def test_an_interrupted_merge_is_finished_at_the_next_start() -> None:
     """The header of the new file shows which files it replaces."""
     disk, clock = SimDisk(), SimClock()

@@ -23,6 +23,7 @@ from frazil.kafka.produce.produce import Produce
 from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter
 from frazil.kafka.topics.topic_administration import TopicAdministration
+from frazil.kafka.topics.topic_sizes import TopicSizes
 from frazil.kafka.topics.topics import Topics
 from frazil.kafka.transactions.coordinator import TransactionCoordinator
 from frazil.kafka.transactions.handlers import TransactionHandlers
@@ -134,6 +135,7 @@ class KafkaPort:
                 Login(auth),
                 Topics(log, broker, config, workers),
                 TopicAdministration(log, config, workers, coordinator.topic_deleted),
+                TopicSizes(log),
                 Produce(log, inbox, clock, workers, transactions),
                 Fetch(log, watch, responses, config, readers),
                 Offsets(log, readers),

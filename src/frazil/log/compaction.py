@@ -98,7 +98,8 @@ def compact(
             _survivors(files, segment, latest, markers, aborted, now_ms, config.tombstone_grace_ms)
             for segment in covered
         )
-        for group in _groups(survivors, files.config.segment_bytes_max):
+        span_ms_max = config.retention_ms // 2 if config.is_expired else None
+        for group in _groups(survivors, files.config.segment_bytes_max, span_ms_max):
             if len(group) == 1 and group[0].is_clean:
                 continue
             old = [kept.segment for kept in group]
@@ -279,18 +280,32 @@ def _survivors(
     )
 
 
-def _groups(survivors: Iterable[_Survivors], bytes_max: int) -> Iterator[list[_Survivors]]:
-    """Yield neighbours that fit into one segment together, so that small ones do not pile up."""
+def _groups(
+    survivors: Iterable[_Survivors], bytes_max: int, span_ms_max: int | None
+) -> Iterator[list[_Survivors]]:
+    """Yield neighbours that fit into one segment together, so that small ones do not pile up.
+
+    A segment is as old as its newest part. If old ones are removed, it holds a limited span of time:
+    records that are due would otherwise stay as long as new ones are merged with them.
+    """
     group: list[_Survivors] = []
     size_bytes = HEADER_BYTES
     for kept in survivors:
-        if group and size_bytes + kept.size_bytes > bytes_max:
+        is_full_group = size_bytes + kept.size_bytes > bytes_max
+        if group and (is_full_group or _is_apart(group[0].segment, kept.segment, span_ms_max)):
             yield group
             group, size_bytes = [], HEADER_BYTES
         group.append(kept)
         size_bytes += kept.size_bytes
     if group:
         yield group
+
+
+def _is_apart(first: SegmentView, last: SegmentView, span_ms_max: int | None) -> bool:
+    """Return whether two segments are too far apart in time to be merged."""
+    if span_ms_max is None:
+        return False
+    return last.info.sealed_ms - first.header.created_ms > span_ms_max
 
 
 def _thinned(header: BatchHeader, kept: list[Record], delete_horizon_ms: int | None) -> bytes:

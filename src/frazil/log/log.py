@@ -327,7 +327,7 @@ class Log:
                     f"a batch of {append.size_bytes} bytes is above {setting} ({limit}); send "
                     "smaller batches"
                 )
-        if append.keyless_index is not None and config.cleanup == "compact":
+        if append.keyless_index is not None and config.is_compacted:
             raise Malformed(
                 f"topic {topic} is compacted: every record needs a key, but record "
                 f"{append.keyless_index} has none"
@@ -451,7 +451,7 @@ class Log:
         expired, dropped = self._on_writer(self._retention.step)
         removed = 0
         for topic in self.topics():
-            if topic.config.cleanup == "compact":
+            if topic.config.is_compacted:
                 for partition in topic.partitions:
                     limit = self._compaction_limit(topic, partition)
                     now_ms = self._time.now_ms()

@@ -33,9 +33,9 @@ DROPPED = Counter(
 def released_offset(
     view: PartitionView, config: TopicConfig, published: int, read: Iterable[int]
 ) -> int:
-    """Return the offset below which no reader needs the log. A compacted topic keeps everything:
-    the latest record of a key exists only there."""
-    if config.cleanup == "compact":
+    """Return the offset below which no reader needs the log. A topic that is only compacted keeps
+    everything: the latest record of a key exists only there."""
+    if not config.is_expired:
         return view.start_offset
     limits = [view.last_stable_offset, *read]
     if config.awaits_lake:

@@ -93,7 +93,8 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     may_expire_early: bool = True
     """Whether segments go before their time if the log needs the space. Without it, appends are
     refused while there is none."""
-    cleanup: Literal["expire", "compact"] = "expire"
+    cleanup: Literal["expire", "compact", "compact_expire"] = "expire"
+    """Remove old segments; keep the latest record of each key; or both: the latest, unless old."""
     compact_dirty_ratio_min: float = 0.5
     compact_age_ms_min: int = 0
     compact_lag_ms_max: int | None = None
@@ -118,3 +119,11 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 f"compact_lag_ms_max ({lag}) is below compact_age_ms_min "
                 f"({self.compact_age_ms_min}): compaction would be due before it is allowed"
             )
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.cleanup != "expire"
+
+    @property
+    def is_expired(self) -> bool:
+        return self.cleanup != "compact"

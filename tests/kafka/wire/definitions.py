@@ -18,8 +18,8 @@ CLIENTS, GROUPS, TRANSACTIONS = "clients", "group-coordinator", "transaction-coo
 API_KEYS = frozenset(
     [
         *(0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28),
-        *(29, 30, 31, 32, 33, 36, 37, 42, 44, 47, 48, 49, 50, 51, 60, 61, 65, 66, 68, 69, 71, 72),
-        75,
+        *(29, 30, 31, 32, 33, 35, 36, 37, 42, 44, 47, 48, 49, 50, 51, 60, 61, 65, 66, 68, 69, 71),
+        *(72, 75),
     ]
 )
 """The APIs of the port. All versions of Kafka are generated; the port says which it offers."""

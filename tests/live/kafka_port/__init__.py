@@ -1,1 +1,1 @@
-"""Kafka clients that others wrote, against a node."""
+"""Kafka clients that others wrote, against a node. docs/kafka.md has the list."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,7 +15,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
+from frazil.kafka.wire.messages.fetch import FetchRequest, FetchResponse
+from frazil.log import Compression, parse_header
 from tests.clients.node import Node
+from tests.kafka.port.opened import Client
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of the library, against itself
@@ -23,8 +27,7 @@ with warnings.catch_warnings():
 
 WAIT_S = 60
 COUNT = 500
-CODECS = ("none", "gzip", "snappy", "zstd")
-"""For LZ4, librdkafka also wants a group coordinator."""
+CODECS = [codec.name.lower() for codec in Compression]
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +102,37 @@ def test_librdkafka(node: Node, codec: str) -> None:
     found = consumed(node, topic, COUNT, **{"isolation.level": "read_committed"})
     assert [value for _, value in found] == values
     assert {value: offset for offset, value in found} == acks.offsets
+    assert stored_codec(node, topic) == codec, "librdkafka sends others uncompressed, and says nothing"
+
+
+def stored_codec(node: Node, topic: str) -> str:
+    """Return how the first batch of a topic is compressed."""
+    asked = FetchRequest.FetchPartition(0, fetch_offset=0, partition_max_bytes=1)
+    request = FetchRequest(topics=[FetchRequest.FetchTopic(topic=topic, partitions=[asked])])
+    with Client(node.kafka_port) as client:
+        response = client.ask(FetchResponse, request, 11)
+    records = response.responses[0].partitions[0].records
+    assert records is not None
+    return parse_header(bytes(records)).compression.name.lower()
+
+
+@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+def test_kcat(node: Node) -> None:
+    """A pipe into a topic, and a member of a group that reads it to its end."""
+    lines = "".join(f"{number}\n" for number in range(COUNT))
+
+    def run(*words: str, text: str = "") -> str:
+        command = ["kcat", "-b", address(node), "-q", *words]
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=WAIT_S, check=True
+        )
+        return done.stdout
+
+    run("-P", "-t", "kcat", "-z", "lz4", "-X", "enable.idempotence=true", text=lines)
+    assert run("-C", "-t", "kcat", "-o", "beginning", "-e") == lines
+    group = ("-G", "kcat", "-X", "auto.offset.reset=earliest", "-c", str(COUNT), "kcat")
+    assert run(*group) == lines
+    assert run("-Q", "-t", "kcat:0:-1").split() == ["kcat", "[0]", "offset", str(COUNT)]
 
 
 def test_the_tools_of_an_administrator(node: Node) -> None:

@@ -3,4 +3,5 @@
 topics.py               Topics: Metadata, CreateTopics, DescribeConfigs, DescribeCluster
 topic_administration.py TopicAdministration: delete, add partitions, change settings, delete records
 topic_configs.py        Kafka's names of the settings of a topic
+topic_sizes.py          TopicSizes: DescribeLogDirs
 """

@@ -32,8 +32,7 @@ from frazil.settings import KafkaPortConfig, TopicConfig
 DELETE_TOPICS, DELETE_RECORDS, ALTER_CONFIGS, CREATE_PARTITIONS = 20, 21, 33, 37
 INCREMENTAL_ALTER_CONFIGS = 44
 SET, DELETE = 0, 1
-"""What to do with a setting. Appending and subtracting is for lists of values; here no setting has
-more than one value."""
+"""What to do with a setting. The only list, cleanup.policy, is set as a whole."""
 ALL_RECORDS = -1
 """Delete the records up to the last stable offset."""
 NO_OFFSET = -1
@@ -274,5 +273,5 @@ def _check_operations(asked: IncrementalAlterConfigsRequest.AlterConfigsResource
         if names.count(each.name) > 1:
             return ErrorCode.INVALID_REQUEST, f"{each.name} is named twice"
         if each.config_operation not in (SET, DELETE):
-            return ErrorCode.INVALID_CONFIG, f"{each.name} is not a list of values; set it"
+            return ErrorCode.INVALID_CONFIG, f"set the whole value of {each.name}"
     return None

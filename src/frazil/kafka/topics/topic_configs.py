@@ -9,6 +9,7 @@ from typing import Any
 from frazil.errors import Malformed
 from frazil.settings import KafkaPortConfig, LogConfig, TopicConfig
 
+INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 FOREVER = -1
 """Kafka's value for no limit."""
@@ -16,8 +17,9 @@ FOREVER = -1
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 """Kafka's types of settings."""
 
-CLEANUP = {"delete": "expire", "compact": "compact"}
-POLICIES = {ours: theirs for theirs, ours in CLEANUP.items()}
+POLICIES = {"expire": "delete", "compact": "compact", "compact_expire": "compact,delete"}
+"""Our names of what happens to old records, and Kafka's."""
+CLEANUP = {frozenset(theirs.split(",")): ours for ours, theirs in POLICIES.items()}
 
 WITHOUT_EFFECT = frozenset(
     {
@@ -64,6 +66,13 @@ def _whole(text: str) -> int:
     return number
 
 
+def _size(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= INT32_MAX:
+        raise ValueError
+    return number
+
+
 def _limit(text: str) -> int | None:
     return None if int(text) == FOREVER else _whole(text)
 
@@ -90,9 +99,10 @@ def _lag_text(value: int | None) -> str:
 
 
 def _cleanup(text: str) -> str:
-    if text not in CLEANUP:
+    policies = frozenset(each.strip() for each in text.split(","))
+    if policies not in CLEANUP:
         raise ValueError
-    return CLEANUP[text]
+    return CLEANUP[policies]
 
 
 OWN = {
@@ -101,6 +111,7 @@ OWN = {
     "max.compaction.lag.ms": _Own(
         field="compact_lag_ms_max", kind=LONG, parse=_lag, text=_lag_text
     ),
+    "max.message.bytes": _Own(field="batch_bytes_max", kind=INT, parse=_size, text=str),
     "min.cleanable.dirty.ratio": _Own(
         field="compact_dirty_ratio_min", kind=DOUBLE, parse=float, text=str
     ),
@@ -134,6 +145,10 @@ def with_configs(
                 values[own.field] = own.parse(value)
             except ValueError:
                 raise Malformed(f"{name} cannot be {value!r}") from None
+            if name == "max.message.bytes" and values[own.field] > log.batch_bytes_max:
+                raise Malformed(
+                    f"{name} cannot be {value!r}: log.batch_bytes_max is {log.batch_bytes_max}"
+                )
         elif name not in fixed:
             raise Malformed(f"there is no setting {name} for topics")
         elif value != fixed[name][0]:
@@ -154,7 +169,7 @@ def config_entries(
     entries = {
         name: ConfigEntry(
             name=name,
-            value=own.text(getattr(config, own.field)),
+            value=own.text(_effective(config, own.field, log)),
             kind=own.kind,
             is_default=getattr(config, own.field) == getattr(default, own.field),
         )
@@ -166,12 +181,17 @@ def config_entries(
         yield entries[name]
 
 
+def _effective(config: TopicConfig, field: str, log: LogConfig) -> Any:
+    """Return a setting of a topic; the log's own, if the topic has none."""
+    value = getattr(config, field)
+    return log.batch_bytes_max if field == "batch_bytes_max" and value is None else value
+
+
 def _fixed(log: LogConfig) -> Iterator[tuple[str, tuple[str, int]]]:
     """Yield the settings that are the same for all topics."""
     yield "compression.type", ("producer", STRING)
     yield "flush.messages", ("1", LONG)
     yield "flush.ms", ("0", LONG)
-    yield "max.message.bytes", (str(log.batch_bytes_max), INT)
     yield "message.timestamp.type", ("CreateTime", STRING)
     yield "min.insync.replicas", ("1", INT)
     yield "remote.storage.enable", ("false", BOOLEAN)

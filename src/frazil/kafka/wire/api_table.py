@@ -35,6 +35,7 @@ API_TABLE = (
     (31, "DeleteAcls", "delete_acls", "1-3", "2+"),
     (32, "DescribeConfigs", "describe_configs", "1-4", "4+"),
     (33, "AlterConfigs", "alter_configs", "0-2", "2+"),
+    (35, "DescribeLogDirs", "describe_log_dirs", "1-4", "2+"),
     (36, "SaslAuthenticate", "sasl_authenticate", "0-2", "2+"),
     (37, "CreatePartitions", "create_partitions", "0-3", "2+"),
     (42, "DeleteGroups", "delete_groups", "0-2", "2+"),

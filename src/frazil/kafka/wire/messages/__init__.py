@@ -32,6 +32,7 @@ create_acls.py                      CreateAcls, API 30, versions 1-3
 delete_acls.py                      DeleteAcls, API 31, versions 1-3
 describe_configs.py                 DescribeConfigs, API 32, versions 1-4
 alter_configs.py                    AlterConfigs, API 33, versions 0-2
+describe_log_dirs.py                DescribeLogDirs, API 35, versions 1-4
 sasl_authenticate.py                SaslAuthenticate, API 36, versions 0-2
 create_partitions.py                CreatePartitions, API 37, versions 0-3
 delete_groups.py                    DeleteGroups, API 42, versions 0-2
