@@ -102,7 +102,9 @@ def test_librdkafka(node: Node, codec: str) -> None:
     found = consumed(node, topic, COUNT, **{"isolation.level": "read_committed"})
     assert [value for _, value in found] == values
     assert {value: offset for offset, value in found} == acks.offsets
-    assert stored_codec(node, topic) == codec, "librdkafka sends others uncompressed, and says nothing"
+    assert stored_codec(node, topic) == codec, (
+        "librdkafka sends others uncompressed, and says nothing"
+    )
 
 
 def stored_codec(node: Node, topic: str) -> str:
