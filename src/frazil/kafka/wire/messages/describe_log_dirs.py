@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from frazil.kafka.wire.schema import Bytes, Field, KafkaMessage, Struct, Versions
+from frazil.kafka.wire.schema import Field, KafkaMessage, Struct, Versions
 
 
 class DescribeLogDirsRequest(KafkaMessage):
