@@ -285,8 +285,8 @@ def _groups(
 ) -> Iterator[list[_Survivors]]:
     """Yield neighbours that fit into one segment together, so that small ones do not pile up.
 
-    A segment is as old as its newest part. If old ones are removed, it holds a limited span of time:
-    records that are due would otherwise stay as long as new ones are merged with them.
+    A segment is as old as its newest part. If old ones are removed, it holds a limited span of
+    time: records that are due would otherwise stay as long as new ones are merged with them.
     """
     group: list[_Survivors] = []
     size_bytes = HEADER_BYTES
