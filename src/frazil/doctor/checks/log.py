@@ -14,7 +14,9 @@ from frazil.errors import Corrupt
 from frazil.log import PartitionObserver, partition_count
 
 FOLDER = "log"
-OTHER_FOLDERS = frozenset({"subscribers"})
+SUBSCRIBERS = "subscribers"
+HIDDEN = "."
+"""Names of deleted topics, and of the file that tells of changes, begin with it."""
 REPAIR = (
     "import random, time; from frazil.disk import RealDisk; "
     "from frazil.log import repair_partition as repair; from frazil.settings import LogConfig; "
@@ -38,14 +40,11 @@ def check_log(context: CheckContext) -> Iterator[Finding]:
     damages = list(_damages(disk))
     yield from (failure("log", text, fix) for text, fix in damages)
     if not damages:
-        topics = [name for name in disk.list(FOLDER) if name not in OTHER_FOLDERS]
-        yield ok("log", f"{len(topics)} topics are intact")
+        yield ok("log", f"{len(_topics(disk))} topics are intact")
 
 
 def _damages(disk: RealDisk) -> Iterator[tuple[str, Fix]]:
-    for topic in disk.list(FOLDER):
-        if topic in OTHER_FOLDERS:
-            continue
+    for topic in _topics(disk):
         try:
             count = partition_count(disk, topic)
         except Corrupt as damage:
@@ -57,6 +56,11 @@ def _damages(disk: RealDisk) -> Iterator[tuple[str, Fix]]:
             except Corrupt as damage:
                 program = REPAIR.format(data=str(disk.root), topic=topic, partition=partition)
                 yield str(damage), run(shlex.join([sys.executable, "-c", program]))
+
+
+def _topics(disk: RealDisk) -> list[str]:
+    """Return all topics, also those whose settings are damaged."""
+    return [n for n in disk.list(FOLDER) if n != SUBSCRIBERS and not n.startswith(HIDDEN)]
 
 
 def _set_aside(context: CheckContext) -> Iterator[Finding]:

@@ -100,14 +100,14 @@ def _subscribers(status: Status) -> Iterator[Family]:
 
 
 def _groups(status: Status) -> Iterator[Family]:
-    if status.kafka is None:
-        return
-    groups = [((("group", each.group),), each) for each in status.kafka.groups]
+    """Consumer groups. There are no samples without a Kafka port."""
+    kafka = status.kafka
+    groups = [((("group", each.group),), each) for each in (kafka.groups if kafka else ())]
     partitions = [
-        ((("group", p.group), ("partition", str(p.partition)), ("topic", p.topic)), p)
-        for p in status.kafka.group_partitions
+        ((("group", each.group), ("partition", str(each.partition)), ("topic", each.topic)), each)
+        for each in (kafka.group_partitions if kafka else ())
     ]
-    yield gauge("frazil_kafka_groups", "Consumer groups.", status.kafka.group_count)
+    yield gauge("frazil_kafka_groups", "Consumer groups.", kafka.group_count if kafka else None)
     yield _by(
         groups,
         "frazil_kafka_group_members",
