@@ -27,7 +27,8 @@ from tests.lake.append.test_appender import CLOCK, SMALL, World
 from tests.lake.maintain.test_maintenance import Later, do_here, load, path_of
 
 DAY_MS = 86_400_000
-TODAY_MS = CLOCK.wall_ms() // DAY_MS * DAY_MS
+TODAY_MS = (CLOCK.wall_ms() - DAY_MS // 2) // DAY_MS * DAY_MS
+"""The day of the last noon: snapshots have the time of the system, and none may be older."""
 SERVICES = ("shop", "audit", "debug")
 RULES = {"logs": "10d", "logs where service_name = 'audit'": "40d"}
 RULES |= {"logs where service_name in ('audit', 'debug')": "3d"}
@@ -44,7 +45,7 @@ def no_tasks(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
 
 
 class Noon(Later):
-    """Noon of the day on which the tests began, or some time later."""
+    """The last noon before the tests began, or some time later."""
 
     def wall_ms(self) -> int:
         return TODAY_MS + DAY_MS // 2 + self._ahead_ms

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import py4j.java_gateway
+import py4j.protocol
 import pyspark
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -209,9 +211,9 @@ def _until_more_is_copied(node: Node, count: int) -> None:
 @contextmanager
 def java() -> Iterator[Any]:
     """A JVM with Kafka's own client."""
-    (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     gateway: Any = JavaGateway.launch_gateway(
-        jarpath=str(py4j), classpath=class_path(), javaopts=QUICK, die_on_exit=True
+        jarpath=str(jar), classpath=class_path(), javaopts=QUICK, die_on_exit=True
     )
     try:
         yield gateway.jvm
@@ -219,9 +221,11 @@ def java() -> Iterator[Any]:
         gateway.shutdown()
 
 
-def test_java(node: Node) -> None:
+def test_java(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Version 2 of the protocol: Kafka's client gets a new epoch with each transaction, goes on
     over a kill of the node, and is fenced."""
+    # PySpark replaces it in the tests before, and then needs a session to raise an error.
+    monkeypatch.setattr(py4j.java_gateway, "get_return_value", py4j.protocol.get_return_value)
     create(node, "java")
     with java() as jvm:
         settings = jvm.java.util.HashMap()

@@ -7,7 +7,7 @@ export interface StageOffsets {
   readonly lags: readonly { readonly stage: "hot" | "lake"; readonly lag: number }[];
 }
 
-export function stageOffsets({ partitions }: TopicStatus): StageOffsets {
+export function stageOffsets({ partitions }: Pick<TopicStatus, "partitions">): StageOffsets {
   const lagOf = (stage: "hot" | "lake", lags: readonly (number | null)[]) => {
     const known = lags.filter((lag) => lag !== null);
     return known.length ? [{ stage, lag: known.reduce((total, lag) => total + lag, 0) }] : [];

@@ -41,7 +41,7 @@ test("missing stages are left out", () => {
     log_bytes: 1,
     log_segments: 1,
   };
-  expect(stageOffsets({ topic: "t", partitions: [part, part] })).toEqual({
+  expect(stageOffsets({ partitions: [part, part] })).toEqual({
     end: 20,
     lags: [{ stage: "hot", lag: 2 }],
   });
