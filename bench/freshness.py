@@ -25,6 +25,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 import frazil
 from bench.ingest import grpc_sender, request_of
 from bench.log import scratch_folder
+from tests.clients.node import FREE_PORTS
 
 RATES = {10_000: 100, 100_000: 1_000}
 """Records per second -> records per request."""
@@ -195,17 +196,8 @@ def line_of(process: subprocess.Popen[str]) -> str:
 
 
 def measure(rate: int) -> Case:
-    ports = [
-        "--otlp-grpc-port",
-        "0",
-        "--otlp-http-port",
-        "0",
-        "--http-port",
-        "0",
-        "--kafka-port",
-        "0",
-    ]
-    up = [sys.executable, "-m", "frazil", "up", "--json", *ports, "--set", "lake.enabled=false"]
+    up = [sys.executable, "-m", "frazil", "up", "--json", *FREE_PORTS]
+    up += ["--set", "lake.enabled=false"]
     with scratch_folder() as folder, talking(*up, "--data", str(folder / "data")) as node:
         at = json.loads(line_of(node))
         url = f"http://127.0.0.1:{at['http_port']}"

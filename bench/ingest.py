@@ -29,6 +29,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
 
 from bench.log import scratch_folder
+from tests.clients.node import FREE_PORTS
 
 METHOD = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 ROUNDS = 3
@@ -266,9 +267,8 @@ def both_servers(*, has_rows: bool) -> Iterator[tuple[dict[str, int], int]]:
         settings = folder / "frazil.toml"
         settings.write_text(SETTINGS.format(has_rows=str(has_rows).lower()))
         node = ("-m", "frazil", "up", "--config", str(settings), "--data", str(folder / "data"))
-        ports = ("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0")
         with (
-            running(*node, *ports, "--kafka-port", "0", "--json") as ours,
+            running(*node, *FREE_PORTS, "--json") as ours,
             running(__file__, "bare", str(folder / "bare")) as bare,
         ):
             yield ours, bare["otlp_grpc_port"]

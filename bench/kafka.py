@@ -26,6 +26,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from bench.ingest import measure as measure_otlp
 from bench.log import scratch_folder
 from bench.steady import processes_of, sample_of
+from tests.clients.node import FREE_PORTS
 from tests.live.kafka.broker import KafkaBroker
 
 ROUNDS = 5
@@ -190,8 +191,7 @@ def our_node(folder: Path) -> Iterator[tuple[dict[str, int], float, int]]:
     settings.write_text(SETTINGS)
     begin = time.perf_counter()
     options = ["--config", str(settings), "--data", str(folder / "data"), "--json"]
-    ports = ["--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0"]
-    command = [sys.executable, "-m", "frazil", "up", *options, *ports, "--kafka-port", "0"]
+    command = [sys.executable, "-m", "frazil", "up", *options, *FREE_PORTS]
     node = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert node.stdout is not None
     try:

@@ -24,6 +24,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 import frazil
 from bench.log import scratch_folder
+from tests.clients.node import FREE_PORTS
 
 ROUNDS = 5
 RECORDS = 30
@@ -40,17 +41,7 @@ class Running:
     """A node process. `took` is the time until it accepted requests."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        ports = (
-            "--otlp-grpc-port",
-            "0",
-            "--otlp-http-port",
-            "0",
-            "--http-port",
-            "0",
-            "--kafka-port",
-            "0",
-        )
-        command = [*COMMAND, "up", "--data", str(folder), *ports, "--json", *options]
+        command = [*COMMAND, "up", "--data", str(folder), *FREE_PORTS, "--json", *options]
         begin = time.perf_counter()
         with (folder.with_suffix(".err")).open("ab") as errors:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)

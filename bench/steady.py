@@ -28,6 +28,7 @@ from bench.log import scratch_folder
 from bench.shop import Shop
 from frazil.client import Client
 from frazil.errors import FrazilError
+from tests.clients.node import FREE_PORTS
 
 MINUTES = 4.0
 RATE = 20_000
@@ -294,17 +295,7 @@ def run(minutes: float, *, has_lake: bool) -> tuple[Samples, dict[str, dict[str,
         # Without a lake the log keeps everything, and would be full after minutes.
         "log.when_full": "backpressure" if has_lake else "drop_oldest",
     }
-    ports = [
-        "--otlp-grpc-port",
-        "0",
-        "--otlp-http-port",
-        "0",
-        "--http-port",
-        "0",
-        "--kafka-port",
-        "0",
-    ]
-    up = [sys.executable, "-m", "frazil", "up", "--json", *ports]
+    up = [sys.executable, "-m", "frazil", "up", "--json", *FREE_PORTS]
     up += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     with scratch_folder() as folder, talking(*up, "--data", str(folder / "data")) as node:
         at = json.loads(line_of(node))

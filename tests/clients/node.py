@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ START_SECONDS_MAX = 120
 """The first start compiles the scanner, perhaps on a busy machine."""
 STOP_SECONDS_MAX = 60
 LINE_BYTES_MAX = 64 * 1024
+PORTS = ("--otlp-grpc-port", "--otlp-http-port", "--http-port", "--kafka-port")
+FREE_PORTS = tuple(word for option in PORTS for word in (option, "0"))
+"""Options of `frazil up` for a node that uses any free ports."""
 
 
 class Node:
@@ -60,10 +63,7 @@ class Node:
             *self._command,
             "up",
             *("--data", str(self.folder)),
-            *("--otlp-grpc-port", str(self.grpc_port)),
-            *("--otlp-http-port", str(self.http_port)),
-            *("--http-port", str(self.api_port)),
-            *("--kafka-port", str(self.kafka_port)),
+            *self._ports(),
             "--json",
             *self._options,
         ]
@@ -75,6 +75,11 @@ class Node:
                 stderr=errors,
                 env={**os.environ, **self.environment},
             )
+
+    def _ports(self) -> Iterator[str]:
+        numbers = (self.grpc_port, self.http_port, self.api_port, self.kafka_port)
+        for option, number in zip(PORTS, numbers, strict=True):
+            yield from (option, str(number))
 
     def await_ready(self) -> None:
         """Wait until the process accepts requests; kill it if it never does."""

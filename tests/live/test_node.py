@@ -19,7 +19,7 @@ import pytest
 
 from frazil.model import Signal
 from frazil.node.reader_process import EXITS_MAX
-from tests.clients.node import COMMAND, Node, stored
+from tests.clients.node import COMMAND, FREE_PORTS, Node, stored
 from tests.conformance.cases import log, logs
 from tests.conformance.clients import PROTOBUF, send_http
 from tests.ingest.certificates import make_certificates
@@ -40,19 +40,6 @@ def up(*options: str) -> subprocess.CompletedProcess[str]:
     """Run a node that is expected to fail."""
     return subprocess.run(
         [*COMMAND, "up", *options], capture_output=True, text=True, timeout=START_S, check=False
-    )
-
-
-def ports() -> tuple[str, ...]:
-    return (
-        "--otlp-grpc-port",
-        "0",
-        "--otlp-http-port",
-        "0",
-        "--http-port",
-        "0",
-        "--kafka-port",
-        "0",
     )
 
 
@@ -121,7 +108,7 @@ def test_a_second_signal_ends_the_process(tmp_path: Path) -> None:
 def test_a_second_node_names_the_owner_of_the_folder(tmp_path: Path) -> None:
     """The second node exits; the first keeps running."""
     with Node(tmp_path / "data") as node:
-        second = up("--data", str(tmp_path / "data"), *ports())
+        second = up("--data", str(tmp_path / "data"), *FREE_PORTS)
         assert second.returncode == 1
         assert f"in use by process {node.process.pid} (frazil up)" in second.stderr
         assert "Traceback" not in second.stderr
@@ -134,7 +121,7 @@ def test_a_taken_port_is_named(name: str, tmp_path: Path) -> None:
     """The message names the port and its setting, and the process ends."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = up("--data", str(tmp_path / "data"), *ports(), f"--otlp-{name}-port", port)
+        done = up("--data", str(tmp_path / "data"), *FREE_PORTS, f"--otlp-{name}-port", port)
     assert done.returncode == 1
     assert port in done.stderr
     assert f"ingest.{name}_port" in done.stderr
@@ -156,7 +143,7 @@ def test_wrong_settings_prevent_the_start(
     options: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     """With a message and exit code 2; no data folder is created."""
-    done = up("--data", str(tmp_path / "data"), *ports(), *options)
+    done = up("--data", str(tmp_path / "data"), *FREE_PORTS, *options)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -165,7 +152,7 @@ def test_wrong_settings_prevent_the_start(
 
 def test_messages_on_a_terminal(tmp_path: Path) -> None:
     """One line per ready component, addresses, the data folder and its limits, commands to copy."""
-    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports()]
+    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *FREE_PORTS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
         assert node.stdout is not None
         lines: list[str] = []
@@ -187,7 +174,7 @@ def test_messages_on_a_terminal(tmp_path: Path) -> None:
 def test_every_printed_address_can_be_opened(tmp_path: Path) -> None:
     """Also of a node that listens on all addresses: 0.0.0.0 is none."""
     options = ("--host", "0.0.0.0", "--insecure", "--set", "lake.enabled=false")
-    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports(), *options]
+    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *FREE_PORTS, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
         assert node.stdout is not None
         lines: list[str] = []
@@ -253,7 +240,7 @@ def test_version_and_help_are_fast() -> None:
 
 def test_ready_prints_one_json_line(tmp_path: Path) -> None:
     """With the actual ports and the data folder."""
-    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports(), "--json"]
+    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *FREE_PORTS, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
         assert node.stdout is not None
         ready = json.loads(node.stdout.readline())
@@ -299,7 +286,7 @@ def test_ingest_continues_without_the_hot_tier(tmp_path: Path) -> None:
 
 def test_a_locale_without_a_tick_mark_does_not_matter(tmp_path: Path) -> None:
     """Some init systems start programs with an ASCII locale."""
-    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *ports()]
+    command = [*COMMAND, "up", "--data", str(tmp_path / "data"), *FREE_PORTS]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as node:
         assert node.stdout is not None

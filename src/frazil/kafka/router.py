@@ -29,6 +29,20 @@ from frazil.kafka.wire.schema import KafkaMessage, VersionRange
 Reply = KafkaMessage | asyncio.Future[Any] | None
 """What a handler returns: a response, a future of one, or None for no response."""
 Handler = Callable[[Any, RequestContext], Awaitable[Reply]]
+Complete = Callable[[Any], None]
+"""Completes a response that was promised."""
+
+
+def promised() -> tuple[asyncio.Future[Any], Complete]:
+    """Return a future response, and the function that completes it. The client may be gone by
+    then."""
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def complete(response: object) -> None:
+        if not future.done():
+            future.set_result(response)
+
+    return future, complete
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from frazil.disk import Buffer
+from frazil.errors import TooLarge
 from frazil.log.dedup.digests import DIGEST_BYTES, DIGEST_HEADER
 from frazil.log.format.batch import BatchHeader, encode_parts
 from frazil.log.format.compression import Compression
@@ -62,6 +63,18 @@ def append_of_records(
     header, parts = encode_parts(records, compression=compression)
     keyless_index = next((i for i, record in enumerate(records) if record.key is None), None)
     return Append(parts=tuple(parts), header=header, digest=digest, keyless_index=keyless_index)
+
+
+def check_size(append: Append, topic: str, log_max: int, topic_max: int | None) -> None:
+    """Raise `TooLarge` if a batch is above the limit of the log, or of its topic."""
+    size = append.size_bytes
+    if size > log_max:
+        limit = f"log.batch_bytes_max ({log_max})"
+    elif topic_max is not None and size > topic_max:
+        limit = f"batch_bytes_max of topic {topic} ({topic_max})"
+    else:
+        return
+    raise TooLarge(f"a batch of {size} bytes is above {limit}; send smaller batches")
 
 
 def digest_of(records: Sequence[Record]) -> bytes | None:

@@ -18,8 +18,8 @@ from typing import TypeVar
 from uuid import UUID
 
 from frazil.disk import Budget, Disk, DiskReserve, Lock, make_directories
-from frazil.errors import Conflict, Corrupt, Malformed, TooLarge, Unknown
-from frazil.log.append import Append, AppendResult
+from frazil.errors import Conflict, Corrupt, Malformed, Unknown
+from frazil.log.append import Append, AppendResult, check_size
 from frazil.log.compaction import compact, is_due
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
@@ -318,15 +318,7 @@ class Log:
         """Return the partition for a batch. Raises if the batch cannot be appended there."""
         target = self.partition(topic, partition)
         config = self.topic(topic).config
-        for setting, limit in (
-            ("log.batch_bytes_max", self.config.batch_bytes_max),
-            (f"batch_bytes_max of topic {topic}", config.batch_bytes_max),
-        ):
-            if limit is not None and append.size_bytes > limit:
-                raise TooLarge(
-                    f"a batch of {append.size_bytes} bytes is above {setting} ({limit}); send "
-                    "smaller batches"
-                )
+        check_size(append, topic, self.config.batch_bytes_max, config.batch_bytes_max)
         if append.keyless_index is not None and config.is_compacted:
             raise Malformed(
                 f"topic {topic} is compacted: every record needs a key, but record "

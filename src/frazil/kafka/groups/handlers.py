@@ -13,7 +13,7 @@ from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.membership import JoiningClient
-from frazil.kafka.router import ApiRouter
+from frazil.kafka.router import ApiRouter, promised
 from frazil.kafka.wire.messages.delete_groups import DeleteGroupsRequest
 from frazil.kafka.wire.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -76,40 +76,30 @@ class GroupHandlers:
         """Run no more timers."""
         self._alarm.close()
 
-    @staticmethod
-    def _reply() -> tuple[asyncio.Future[Any], Callable[[Any], None]]:
-        """Return a future, and the function that completes it. The client may be gone by then."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def complete(response: object) -> None:
-            if not future.done():
-                future.set_result(response)
-
-        return future, complete
-
     async def find_coordinator(
         self, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse:
         """This node coordinates all groups and transactions. The first one who asks has the topic
         of groups created."""
-        address = self._address(context.connection)
         code, message = await self._find(request.key_type)
-        is_known = code is ErrorCode.NONE
+        node_id, (host, port) = self._node_id, self._address(context.connection)
+        if code is not ErrorCode.NONE:
+            node_id, host, port = -1, "", -1
         if context.api_version < KEYS_VERSION:
             return FindCoordinatorResponse(
                 error_code=code,
                 error_message=message,
-                node_id=self._node_id if is_known else -1,
-                host=address.host if is_known else "",
-                port=address.port if is_known else -1,
+                node_id=node_id,
+                host=host,
+                port=port,
             )
         return FindCoordinatorResponse(
             coordinators=[
                 FindCoordinatorResponse.Coordinator(
                     key=key,
-                    node_id=self._node_id if is_known else -1,
-                    host=address.host if is_known else "",
-                    port=address.port if is_known else -1,
+                    node_id=node_id,
+                    host=host,
+                    port=port,
                     error_code=code,
                     error_message=message,
                 )
@@ -137,7 +127,7 @@ class GroupHandlers:
             client_host=f"/{context.client_host}",
             api_version=context.api_version,
         )
-        future, reply = self._reply()
+        future, reply = promised()
         self.coordinator.membership.join(request, client, reply)
         return future
 
@@ -145,7 +135,7 @@ class GroupHandlers:
         self, request: SyncGroupRequest, context: RequestContext
     ) -> asyncio.Future[Any]:
         """Answered when the leader's assignment is durable."""
-        future, reply = self._reply()
+        future, reply = promised()
         self.coordinator.assignment.sync(request, reply)
         return future
 
@@ -163,7 +153,7 @@ class GroupHandlers:
         self, request: OffsetCommitRequest, context: RequestContext
     ) -> asyncio.Future[Any]:
         """Answered when the offsets are durable."""
-        future, reply = self._reply()
+        future, reply = promised()
         self.coordinator.commits.commit(request, reply)
         return future
 
@@ -186,7 +176,7 @@ class GroupHandlers:
         self, request: DeleteGroupsRequest, context: RequestContext
     ) -> asyncio.Future[Any]:
         """Answered when the deletion is durable."""
-        future, reply = self._reply()
+        future, reply = promised()
         self.coordinator.administration.delete(request, reply)
         return future
 
@@ -194,6 +184,6 @@ class GroupHandlers:
         self, request: OffsetDeleteRequest, context: RequestContext
     ) -> asyncio.Future[Any]:
         """Answered when the deletion is durable."""
-        future, reply = self._reply()
+        future, reply = promised()
         self.coordinator.administration.delete_offsets(request, reply)
         return future

@@ -250,15 +250,7 @@ def _commit_response(
         topics=[
             topic_class(
                 name=topic.name,
-                partitions=[
-                    partition_class(
-                        partition_index=each.partition_index,
-                        error_code=errors.get(
-                            TopicPartition(topic.name, each.partition_index), error
-                        ),
-                    )
-                    for each in topic.partitions
-                ],
+                partitions=[partition_class(*each) for each in _codes(topic, errors, error)],
             )
             for topic in request.topics
         ]
@@ -275,16 +267,19 @@ def staged_response(
         topics=[
             topic_class(
                 name=topic.name,
-                partitions=[
-                    partition_class(
-                        partition_index=each.partition_index,
-                        error_code=errors.get(
-                            TopicPartition(topic.name, each.partition_index), error
-                        ),
-                    )
-                    for each in topic.partitions
-                ],
+                partitions=[partition_class(*each) for each in _codes(topic, errors, error)],
             )
             for topic in request.topics
         ]
     )
+
+
+def _codes(
+    topic: OffsetCommitRequest.OffsetCommitRequestTopic
+    | TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic,
+    errors: Errors,
+    error: ErrorCode,
+) -> list[tuple[int, ErrorCode]]:
+    """Return the number of each partition, and its code."""
+    indexes = [each.partition_index for each in topic.partitions]
+    return [(index, errors.get(TopicPartition(topic.name, index), error)) for index in indexes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from frazil.errors import FrazilError, Unknown
@@ -12,7 +12,7 @@ from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.producer_ids import ProducerIds
-from frazil.kafka.router import ApiRouter
+from frazil.kafka.router import ApiRouter, promised
 from frazil.kafka.topics.topics import why_read_only
 from frazil.kafka.transactions.coordinator import TransactionCoordinator
 from frazil.kafka.transactions.markers import OFFSETS
@@ -59,8 +59,6 @@ IMPLICIT_VERSIONS = {PRODUCE: 12, 26: 5, 28: 5}
 """Versions of the second version of the protocol."""
 FEATURE = "transaction.version"
 
-Complete = Callable[[Any], None]
-
 
 class TransactionHandlers:
     """Owned by the event loop. Responses that wait for the disk are futures, so that a connection
@@ -96,17 +94,6 @@ class TransactionHandlers:
         """Run no more timers."""
         self._alarm.close()
 
-    @staticmethod
-    def _reply() -> tuple[asyncio.Future[Any], Complete]:
-        """Return a future, and the function that completes it. The client may be gone by then."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def complete(response: object) -> None:
-            if not future.done():
-                future.set_result(response)
-
-        return future, complete
-
     async def init_producer_id(
         self, request: InitProducerIdRequest, context: RequestContext
     ) -> asyncio.Future[Any] | InitProducerIdResponse:
@@ -123,7 +110,7 @@ class TransactionHandlers:
             return InitProducerIdResponse(error_code=code)
         if request.transactional_id is None:
             return InitProducerIdResponse(producer_id=fresh_id)
-        future, complete = self._reply()
+        future, complete = promised()
 
         def reply(response: InitProducerIdResponse) -> None:
             response.error_code = _fenced(22, context, response.error_code)
@@ -142,7 +129,7 @@ class TransactionHandlers:
         if any(errors.values()):
             others = ErrorCode.OPERATION_NOT_ATTEMPTED
             return _added_response(topics, {key: code or others for key, code in errors.items()})
-        future, complete = self._reply()
+        future, complete = promised()
 
         def added(error: ErrorCode) -> None:
             code = _fenced(24, context, error)
@@ -169,7 +156,7 @@ class TransactionHandlers:
         self, request: AddOffsetsToTxnRequest, context: RequestContext
     ) -> asyncio.Future[Any]:
         """Answered when it is durable that offsets are part of the transaction."""
-        future, complete = self._reply()
+        future, complete = promised()
 
         def added(error: ErrorCode) -> None:
             complete(AddOffsetsToTxnResponse(error_code=_fenced(25, context, error)))
@@ -182,7 +169,7 @@ class TransactionHandlers:
         self, request: TxnOffsetCommitRequest, context: RequestContext
     ) -> asyncio.Future[Any]:
         """Answered when the offsets are durable. They count when the transaction is committed."""
-        future, complete = self._reply()
+        future, complete = promised()
 
         def reply(response: TxnOffsetCommitResponse) -> None:
             for topic in response.topics:
@@ -207,7 +194,7 @@ class TransactionHandlers:
                 fresh_id = await self._producer_ids.next()
             except FrazilError:
                 return EndTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        future, complete = self._reply()
+        future, complete = promised()
 
         def reply(response: EndTxnResponse) -> None:
             response.error_code = _fenced(26, context, response.error_code)
@@ -264,7 +251,7 @@ class TransactionHandlers:
     ) -> ErrorCode:
         """Make partitions part of the transaction of a batch, as version 2 of the protocol does
         before the first batch of a partition."""
-        future, complete = self._reply()
+        future, complete = promised()
         client = ProducerEpoch(header.producer_id, header.producer_epoch)
         participation = self.coordinator.participation
         participation.add_implicitly(transactional_id, client, partitions, complete)
