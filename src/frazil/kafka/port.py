@@ -19,6 +19,7 @@ from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.handlers import GroupHandlers
 from frazil.kafka.login import Login
 from frazil.kafka.loop_inbox import LoopInbox
+from frazil.kafka.produce.otlp_batches import OtlpBatches, OtlpIntake
 from frazil.kafka.produce.produce import Produce
 from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter
@@ -87,8 +88,11 @@ class KafkaPort:
         *,
         clock: Clock,
         rand: Rand,
+        otlp: OtlpIntake | None = None,
     ) -> KafkaPort:
         """Listen. Raises `Unavailable` when the address is taken or not ours.
+
+        `otlp` checks what clients write to the topics of telemetry; without it they cannot.
 
         The loop over records is compiled first, so that no request waits for the compiler.
         """
@@ -131,12 +135,13 @@ class KafkaPort:
             opened.callback(transactions.close)
             responses = ByteAllowance(config.response_bytes_max, UNREAD)
             router = ApiRouter()
+            otlp_batches = None if otlp is None else OtlpBatches(otlp, clock)
             for family in (
                 Login(auth),
                 Topics(log, broker, config, workers),
                 TopicAdministration(log, config, workers, coordinator.topic_deleted),
                 TopicSizes(log),
-                Produce(log, inbox, clock, workers, transactions),
+                Produce(log, inbox, clock, workers, transactions, otlp_batches),
                 Fetch(log, watch, responses, config, readers),
                 Offsets(log, readers),
                 groups,

@@ -49,10 +49,12 @@ def append_of_records(
     *,
     digest: bytes | None = None,
     compression: Compression = Compression.NONE,
+    append_time: bool = False,
 ) -> Append:
     """Encode our own records. The log assigns their offsets, in this order.
 
-    With a digest, a repetition within the window is not stored again.
+    With a digest, a repetition within the window is not stored again. `append_time` tells clients
+    that their latest timestamp is when the log took all of them.
     """
     records = [r if r.offset == i else replace(r, offset=i) for i, r in enumerate(records)]
     if digest is not None and records:
@@ -60,7 +62,7 @@ def append_of_records(
         first = records[0]
         headers = (*first.headers, (DIGEST_HEADER, digest))
         records = [replace(first, headers=headers), *records[1:]]
-    header, parts = encode_parts(records, compression=compression)
+    header, parts = encode_parts(records, compression=compression, append_time=append_time)
     keyless_index = next((i for i, record in enumerate(records) if record.key is None), None)
     return Append(parts=tuple(parts), header=header, digest=digest, keyless_index=keyless_index)
 

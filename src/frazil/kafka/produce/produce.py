@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from frazil.errors import FrazilError, Malformed, Overloaded, Rejected
@@ -18,10 +19,11 @@ from frazil.httpd import WorkerThreads
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.loop_inbox import LoopInbox
-from frazil.kafka.produce.pending import PendingProduce
+from frazil.kafka.produce.otlp_batches import CheckedBatch, OtlpBatches
+from frazil.kafka.produce.pending import PendingProduce, Submitted
 from frazil.kafka.produce.refused_sequences import RefusedSequences
 from frazil.kafka.router import ApiRouter
-from frazil.kafka.topics.topics import why_read_only
+from frazil.kafka.topics.topics import TELEMETRY, why_read_only
 from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.kafka.wire.messages.produce import ProduceRequest
 from frazil.log import Append, AppendResult, BatchHeader, Compression, Log, parse_header
@@ -52,12 +54,15 @@ class Produce:
         clock: Clock,
         threads: WorkerThreads,
         transactions: TransactionHandlers,
+        otlp: OtlpBatches | None = None,
     ) -> None:
+        """Without `otlp` the topics of telemetry cannot be written to."""
         self._log = log
         self._inbox = inbox
         self._clock = clock
         self._threads = threads
         self._transactions = transactions
+        self._otlp = otlp
         self._refused = RefusedSequences()
 
     def register(self, router: ApiRouter) -> None:
@@ -106,36 +111,49 @@ class Produce:
         if not records:
             raise Malformed("a produce request needs one batch per partition, and has none")
         try:
-            append = await self._admitted(target, memoryview(records))
-            if append.header.is_transactional and joined is not ErrorCode.NONE:
+            batch = await self._admitted(target, memoryview(records))
+            header = batch.appends[0].header
+            if header.is_transactional and joined is not ErrorCode.NONE:
                 raise _Refused(joined, Rejected("the partition is no part of the transaction"))
-            check = partial(self._check_transaction, request, context, target, append.header)
-            appended = await self._submitted(target, append, check)
+            check = partial(self._check_transaction, request, context, target, header)
+            submitted = [
+                Submitted(append, await self._submitted(target, append, check), on_stored)
+                for append, on_stored in zip_longest(batch.appends, batch.on_stored)
+            ]
         except (FrazilError, _Refused):
             self._note_refused(target, memoryview(records))
             raise
-        self._refused.accepted(target, append.header)
-        pending.await_append(self._log.partition(*target), append, appended)
+        self._refused.accepted(target, header)
+        pending.await_appends(self._log.partition(*target), submitted)
 
-    async def _admitted(self, target: TopicPartition, records: memoryview) -> Append:
+    async def _admitted(self, target: TopicPartition, records: memoryview) -> CheckedBatch:
         """Return a valid batch that may be written to this topic."""
         partition = self._log.partition(*target)
         why = why_read_only(partition.topic)
         if why is not None:
             raise _Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, Rejected(why))
-        append = await self._checked(records)
-        self._refused.check(target, append.header)
-        return append
+        batch = await self._checked(partition.topic, records)
+        self._refused.check(target, batch.appends[0].header)
+        return batch
 
-    async def _checked(self, records: memoryview) -> Append:
+    async def _checked(self, topic: str, records: memoryview) -> CheckedBatch:
+        signal = TELEMETRY.get(topic)
         is_compressed = parse_header(records).compression is not Compression.NONE
         inline_max = COMPRESSED_INLINE_BYTES_MAX if is_compressed else INLINE_BYTES_MAX
         try:
+            if signal is not None:
+                return await self._threads.run(self._otlp_batches(topic).checked, signal, records)
             if len(records) <= inline_max:
-                return append_of_batch(records)
-            return await self._threads.run(append_of_batch, records)
+                return CheckedBatch((append_of_batch(records),))
+            return CheckedBatch((await self._threads.run(append_of_batch, records),))
         except CrcMismatch as error:
             raise _Refused(ErrorCode.CORRUPT_MESSAGE, error) from None
+
+    def _otlp_batches(self, topic: str) -> OtlpBatches:
+        if self._otlp is None:
+            why = f"topic {topic} holds telemetry, and nothing here can check it"
+            raise _Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, Rejected(why))
+        return self._otlp
 
     async def _join(self, transactional_id: str, request: ProduceRequest) -> ErrorCode:
         """Add the partitions of a request to its transaction, with one write."""
