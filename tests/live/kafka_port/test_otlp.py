@@ -66,7 +66,7 @@ class Sender:
 
 def ask(node: Node, text: str) -> list[dict[str, Any]]:
     with frazil.connect(node.url) as client:
-        return client.ask(text).to_pylist()
+        return list(client.ask(text).to_pylist())
 
 
 def rows(node: Node, table: str) -> dict[str, int]:
