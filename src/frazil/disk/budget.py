@@ -12,9 +12,13 @@ from __future__ import annotations
 from frazil.disk.reserve import DiskReserve
 from frazil.errors import Overloaded
 from frazil.metrics import Counter, Gauge
+from frazil.model import MiB
 
 OPEN_SHARE = 2
 """Open segments cannot be removed: all together they take at most one part in so many."""
+
+LOOK_BYTES = MiB
+"""Written between looks at the free space: little beside the reserve."""
 
 USED = Gauge("frazil.disk.budget.bytes", "Bytes of disk the log uses.")
 REFUSED = Counter("frazil.disk.budget.refusals", "Appends refused because the log is full.")
@@ -37,6 +41,8 @@ class Budget:
         self._reserve = reserve
         self._refused_bytes = 0
         self._is_disk_full = False
+        self._unseen_bytes = 0
+        """Written since the last look at the disk."""
         self.is_disk_short = False
         """Whether the disk should get back what the log need not keep."""
         self.is_reserve_used = False
@@ -63,6 +69,7 @@ class Budget:
     def take(self, length: int) -> None:
         """Count bytes written; negative for bytes freed."""
         self.used_bytes += length
+        self._unseen_bytes += abs(length)
         if length:
             self._is_disk_full = False
         assert self.used_bytes >= 0
@@ -80,9 +87,16 @@ class Budget:
 
     def check_space(self) -> None:
         """Look at the free space of the disk. Holds until the next look."""
+        self._unseen_bytes = 0
         reserve = self._reserve
         self.is_disk_short = reserve is not None and reserve.missing_bytes() > 0
         self.is_reserve_used = self.is_disk_short and reserve is not None and reserve.is_used()
+
+    def check_space_if_due(self) -> None:
+        """Look at the free space if it may have changed much, or if there is little. Maintenance
+        looks every second."""
+        if self.is_disk_short or self._unseen_bytes >= LOOK_BYTES:
+            self.check_space()
 
     @property
     def has_room(self) -> bool:

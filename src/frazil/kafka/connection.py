@@ -4,8 +4,9 @@
                  admits        one after            in the order
                  or waits      the other            of the requests
 
-A handler that returns a future lets the next request begin: batches of a producer are submitted in
-the order of their arrival, several share one fdatasync, and their responses wait for it in order.
+A handler that returns a pending reply lets the next request begin: batches of a producer are
+submitted in the order of their arrival, several share one fdatasync, and their responses wait for
+it in order. A task is made only for a handler that has to wait.
 
 Everything is bounded. While too many requests wait, too many bytes are in flight, or the client
 does not read its responses, nothing is read from the socket. What cannot be a request ends the
@@ -25,7 +26,7 @@ from frazil.kafka.allowance import ByteAllowance
 from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.framing import FrameReader, check_size
-from frazil.kafka.router import ApiRouter, Reply
+from frazil.kafka.router import ApiRouter, PendingReply, Reply, RoutedApi
 from frazil.kafka.wire.apis import API_VERSIONS
 from frazil.kafka.wire.headers import (
     RequestHeader,
@@ -75,14 +76,22 @@ class _Slot:
 
     @property
     def is_ready(self) -> bool:
-        return not isinstance(self.reply, asyncio.Future) or self.reply.done()
+        return not isinstance(self.reply, PendingReply) or self.reply.is_done
 
+    @property
     def response(self) -> KafkaMessage | None:
-        """Return the response; raises the error of its future."""
-        if not isinstance(self.reply, asyncio.Future):
-            return self.reply
-        response: KafkaMessage | None = self.reply.result()
-        return response
+        return self.reply.response if isinstance(self.reply, PendingReply) else self.reply
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request whose handler may have to wait."""
+
+    api: RoutedApi
+    header: RequestHeader
+    size: int
+    message: KafkaMessage
+    context: RequestContext
 
 
 class KafkaConnection(asyncio.BufferedProtocol):
@@ -97,7 +106,9 @@ class KafkaConnection(asyncio.BufferedProtocol):
         self._frames = FrameReader(self._admit)
         self._requests: deque[Bytes] = deque()
         self._slots: deque[_Slot] = deque()
+        self._is_serving = False
         self._serving: asyncio.Task[None] | None = None
+        """Set while a handler waits."""
         self._is_reading = True
         self._is_writable = True
         self._unread_bytes = 0
@@ -143,7 +154,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """Answer what has arrived: a client may end its half of the connection first."""
-        if not self._requests and not self._slots and self._serving is None:
+        if not self._requests and not self._slots and not self._is_serving:
             return False
         self._has_ended = True
         return True
@@ -213,8 +224,8 @@ class KafkaConnection(asyncio.BufferedProtocol):
             self._begun_s = None
         elif self._begun_s is None:
             self._begun_s = self._loop.time()
-        if self._requests and self._serving is None:
-            self._serving = self._loop.create_task(self._serve())
+        if self._requests and not self._is_serving:
+            self._serve()
         self._balance()
 
     def _balance(self) -> None:
@@ -238,25 +249,47 @@ class KafkaConnection(asyncio.BufferedProtocol):
 
     # From requests to responses.
 
-    async def _serve(self) -> None:
-        """Handle the requests that have arrived, one after the other."""
+    def _serve(self) -> None:
+        """Handle the requests that have arrived, one after the other, until one has to wait."""
+        self._is_serving = True
         try:
             while self._requests and not self._is_closed:
-                await self._handle(self._requests.popleft())
+                waiting = self._handle(self._requests.popleft())
+                if waiting is not None:
+                    self._serving = self._loop.create_task(self._wait(waiting))
+                    return
+        except Exception as error:  # noqa: BLE001 # top of loop: one request must not harm the writer
+            self._fail(error)
+        self._is_serving = False
+        self._end()
+
+    async def _wait(self, request: _Request) -> None:
+        """Wait for a handler, then go on with the requests behind it."""
+        try:
+            reply = await request.api.handle(request.message, request.context)
+            self._answer(request.header, request.size, reply)
         except asyncio.CancelledError:
             raise
-        except FrazilError as error:
-            self.close(reason_of(error), error)
-        except Exception:  # top of loop: one request must not harm the writer
-            logger.exception("a Kafka request failed", extra={"client": str(self.state.client)})
-            self.close("internal")
+        except Exception as error:  # noqa: BLE001 # top of loop: as in `_serve`
+            self._fail(error)
         finally:
             self._serving = None
+            self._is_serving = False
             if not self._is_closed:
                 self._read()
                 self._end()
 
-    async def _handle(self, frame: Bytes) -> None:
+    def _fail(self, error: Exception) -> None:
+        """Close the connection because of a request, or of its response."""
+        if isinstance(error, FrazilError):
+            self.close(reason_of(error), error)
+            return
+        extra = {"client": str(self.state.client)}
+        logger.error("a Kafka request failed", exc_info=error, extra=extra)
+        self.close("internal")
+
+    def _handle(self, frame: Bytes) -> _Request | None:
+        """Answer a request, or return it if its handler has to wait."""
         header = decode_request_header(frame)
         api = self._shared.router.find(header.api_key)
         if api is None:
@@ -269,16 +302,21 @@ class KafkaConnection(asyncio.BufferedProtocol):
                 raise Malformed(f"{api.name} has no version {header.api_version} here")
             refusal = self._shared.router.versions_response(ErrorCode.UNSUPPORTED_VERSION)
             self._answer(header._replace(api_version=0), len(frame), refusal)
-            return
-        request = decode_request(header, frame)
+            return None
+        message = decode_request(header, frame)
         context = RequestContext(header.api_version, header.client_id or "", self.state)
-        self._answer(header, len(frame), await api.handle(request, context))
+        if api.at_once is not None:
+            reply = api.at_once(message, context)
+            if reply is not None:
+                self._answer(header, len(frame), reply)
+                return None
+        return _Request(api, header, len(frame), message, context)
 
     def _answer(self, header: RequestHeader, size: int, reply: Reply) -> None:
         slot = _Slot(header, size, reply)
         self._slots.append(slot)
-        if isinstance(reply, asyncio.Future) and not reply.done():
-            reply.add_done_callback(lambda _: self._flush())
+        if isinstance(reply, PendingReply) and not reply.is_done:
+            reply.then(self._flush)
         else:
             self._flush()
 
@@ -290,15 +328,11 @@ class KafkaConnection(asyncio.BufferedProtocol):
             slot = self._slots.popleft()
             self._give(slot.size)
             try:
-                response = slot.response()
+                response = slot.response
                 if response is not None:
                     self._send(response, slot.header)
-            except FrazilError as error:
-                self.close(reason_of(error), error)
-                return
-            except Exception:  # top of loop: as in `_serve`
-                logger.exception("a Kafka response failed")
-                self.close("internal")
+            except Exception as error:  # noqa: BLE001 # top of loop: as in `_serve`
+                self._fail(error)
                 return
         self._active_s = self._loop.time()
         if not self._is_reading:
@@ -342,14 +376,14 @@ class KafkaConnection(asyncio.BufferedProtocol):
         elif (
             not self._slots
             and not self._requests
-            and self._serving is None
+            and not self._is_serving
             and now_s - self._active_s > self._shared.config.idle_timeout_ms / 1000
         ):
             self.close("idle")
 
     def shut_down(self) -> None:
         """Close the connection once its requests are answered."""
-        if not self._slots and not self._requests and self._serving is None:
+        if not self._slots and not self._requests and not self._is_serving:
             self._transport.close()
 
     def abort(self) -> None:

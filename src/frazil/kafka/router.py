@@ -8,14 +8,13 @@ A family of APIs (`Topics`, `Groups`) is a class that owns its state. It has a m
 
 and a method `register` that adds them to the router. Requests of one connection are handled one
 after the other: the next one begins when the handler has returned. A handler whose response takes
-long, while the next request may already begin, returns a future of it; responses are sent in the
+long, while the next request may already begin, returns a `PendingReply`; responses are sent in the
 order of their requests. None means no response. A handler may raise `FrazilError`: the connection
 is closed then, so that an error which the protocol has a code for must be answered with it.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,23 +25,41 @@ from frazil.kafka.wire.apis import API_VERSIONS, APIS
 from frazil.kafka.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from frazil.kafka.wire.schema import KafkaMessage, VersionRange
 
-Reply = KafkaMessage | asyncio.Future[Any] | None
-"""What a handler returns: a response, a future of one, or None for no response."""
+
+class PendingReply:
+    """A response that follows. Owned by the event loop.
+
+    Unlike a future it calls back at once: a turn of the loop takes as long as to encode a response.
+    """
+
+    __slots__ = ("_then", "is_done", "response")
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.response: KafkaMessage | None = None
+        self._then: Callable[[], None] | None = None
+
+    def complete(self, response: KafkaMessage | None) -> None:
+        """Give the response. Only the first one counts; the client may be gone by then."""
+        if self.is_done:
+            return
+        self.is_done = True
+        self.response = response
+        if self._then is not None:
+            self._then()
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Have a function called when the response is there."""
+        assert not self.is_done
+        self._then = call
+
+
+Reply = KafkaMessage | PendingReply | None
+"""What a handler returns: a response, one that follows, or None for no response."""
 Handler = Callable[[Any, RequestContext], Awaitable[Reply]]
-Complete = Callable[[Any], None]
-"""Completes a response that was promised."""
-
-
-def promised() -> tuple[asyncio.Future[Any], Complete]:
-    """Return a future response, and the function that completes it. The client may be gone by
-    then."""
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def complete(response: object) -> None:
-        if not future.done():
-            future.set_result(response)
-
-    return future, complete
+AtOnce = Callable[[Any, RequestContext], PendingReply | None]
+"""Handles a request without a task, which would take longer than the rest. Returns None, and
+changes nothing, if the handler has to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +73,7 @@ class RoutedApi:
     advertised: VersionRange
     """Versions in the response of ApiVersions."""
     needs_login: bool
+    at_once: AtOnce | None
 
 
 class ApiRouter:
@@ -74,14 +92,16 @@ class ApiRouter:
         *,
         advertised: str | None = None,
         needs_login: bool = True,
+        at_once: AtOnce | None = None,
     ) -> None:
         """Offer an API in these versions. `advertised` are the versions to tell clients of, if
-        they are others; without `needs_login` it is answered before authentication."""
+        they are others; without `needs_login` it is answered before authentication. `at_once` is
+        tried before `handle`."""
         api, offered = APIS[key], VersionRange.parse(versions)
         assert key not in self._apis and offered.first in api.versions
         assert offered.last in api.versions, f"{api.name} has no version {offered.last}"
         told = offered if advertised is None else VersionRange.parse(advertised)
-        self._apis[key] = RoutedApi(key, api.name, offered, handle, told, needs_login)
+        self._apis[key] = RoutedApi(key, api.name, offered, handle, told, needs_login, at_once)
 
     def add_feature(self, name: str, level: int) -> None:
         """Tell clients that the cluster has a feature."""

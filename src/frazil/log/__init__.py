@@ -67,6 +67,7 @@ from frazil.log.format.batch import (
     BatchHeader,
     check_batch,
     encode_batch,
+    is_compressed,
     parse_header,
     read_records,
 )
@@ -135,6 +136,7 @@ __all__ = [
     "encode_batch",
     "end_within",
     "exit_process",
+    "is_compressed",
     "marker_of",
     "parse_header",
     "partition_count",

@@ -220,7 +220,7 @@ class Writer:
                     groups.setdefault(item.partition, []).append(item)
             self._commit(groups)
             self._uncount(taken)
-            self._budget.check_space()
+            self._budget.check_space_if_due()
             if self._budget.is_tight:
                 self._free_space()
         except OSError as error:
@@ -234,18 +234,18 @@ class Writer:
             begin_ns = self._clock.monotonic_ns()
             for partition in written:
                 partition.sync()
-            took_ms = (self._clock.monotonic_ns() - begin_ns) / NS_PER_MS
+            SYNC_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
             for partition in written:
                 partition.publish()
-            SYNC_MS.record(took_ms)
-            with self._published:
-                self._published.notify_all()
-            for on_commit in self._listeners:
-                on_commit()
         for group in groups.values():
             for pending in group:
                 if not pending.is_done:
                     pending.complete()
+        if written:  # acknowledgements do not wait for readers
+            with self._published:
+                self._published.notify_all()
+            for on_commit in self._listeners:
+                on_commit()
 
     def _write(self, partition: Partition, group: list[_Pending]) -> bool:
         """Stage and write one partition's group. Returns False if there is nothing to sync."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from frazil.errors import FrazilError
 from frazil.httpd import WorkerThreads
@@ -13,7 +11,7 @@ from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.membership import JoiningClient
-from frazil.kafka.router import ApiRouter, promised
+from frazil.kafka.router import ApiRouter, PendingReply
 from frazil.kafka.wire.messages.delete_groups import DeleteGroupsRequest
 from frazil.kafka.wire.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -42,8 +40,8 @@ Address = Callable[[ConnectionState], NetworkAddress]
 
 
 class GroupHandlers:
-    """Owned by the event loop. Responses that wait for other members or for the disk are futures,
-    so that a connection can send more requests meanwhile."""
+    """Owned by the event loop. Responses that wait for other members or for the disk are
+    pending, so that a connection can send more requests meanwhile."""
 
     def __init__(
         self,
@@ -118,26 +116,22 @@ class GroupHandlers:
                 return ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
         return ErrorCode.NONE, None
 
-    async def join_group(
-        self, request: JoinGroupRequest, context: RequestContext
-    ) -> asyncio.Future[Any]:
+    async def join_group(self, request: JoinGroupRequest, context: RequestContext) -> PendingReply:
         """Answered when the generation is complete."""
         client = JoiningClient(
             client_id=context.client_id,
             client_host=f"/{context.client_host}",
             api_version=context.api_version,
         )
-        future, reply = promised()
-        self.coordinator.membership.join(request, client, reply)
-        return future
+        pending = PendingReply()
+        self.coordinator.membership.join(request, client, pending.complete)
+        return pending
 
-    async def sync_group(
-        self, request: SyncGroupRequest, context: RequestContext
-    ) -> asyncio.Future[Any]:
+    async def sync_group(self, request: SyncGroupRequest, context: RequestContext) -> PendingReply:
         """Answered when the leader's assignment is durable."""
-        future, reply = promised()
-        self.coordinator.assignment.sync(request, reply)
-        return future
+        pending = PendingReply()
+        self.coordinator.assignment.sync(request, pending.complete)
+        return pending
 
     async def heartbeat(
         self, request: HeartbeatRequest, context: RequestContext
@@ -151,11 +145,11 @@ class GroupHandlers:
 
     async def offset_commit(
         self, request: OffsetCommitRequest, context: RequestContext
-    ) -> asyncio.Future[Any]:
+    ) -> PendingReply:
         """Answered when the offsets are durable."""
-        future, reply = promised()
-        self.coordinator.commits.commit(request, reply)
-        return future
+        pending = PendingReply()
+        self.coordinator.commits.commit(request, pending.complete)
+        return pending
 
     async def offset_fetch(
         self, request: OffsetFetchRequest, context: RequestContext
@@ -174,16 +168,16 @@ class GroupHandlers:
 
     async def delete_groups(
         self, request: DeleteGroupsRequest, context: RequestContext
-    ) -> asyncio.Future[Any]:
+    ) -> PendingReply:
         """Answered when the deletion is durable."""
-        future, reply = promised()
-        self.coordinator.administration.delete(request, reply)
-        return future
+        pending = PendingReply()
+        self.coordinator.administration.delete(request, pending.complete)
+        return pending
 
     async def offset_delete(
         self, request: OffsetDeleteRequest, context: RequestContext
-    ) -> asyncio.Future[Any]:
+    ) -> PendingReply:
         """Answered when the deletion is durable."""
-        future, reply = promised()
-        self.coordinator.administration.delete_offsets(request, reply)
-        return future
+        pending = PendingReply()
+        self.coordinator.administration.delete_offsets(request, pending.complete)
+        return pending

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from frazil.errors import FrazilError, reason_of
 from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.loop_inbox import LoopInbox
 from frazil.kafka.produce.otlp_batches import InvalidRecord, OnStored
+from frazil.kafka.router import PendingReply
 from frazil.kafka.wire.messages.produce import ProduceResponse
 from frazil.log import Append, AppendResult, Partition
 from frazil.metrics import Counter, Histogram
@@ -49,7 +49,7 @@ class PendingProduce:
         self._begin_ns = clock.monotonic_ns()
         self._response = ProduceResponse()
         self._open_count = 1  # until `sealed`
-        self.done: asyncio.Future[ProduceResponse] = asyncio.get_running_loop().create_future()
+        self._reply = PendingReply()
         self.refusal: FrazilError | None = None
         """The last batch that was refused before it reached the log."""
 
@@ -87,16 +87,16 @@ class PendingProduce:
         for each in submitted:
             each.appended.add_done_callback(lambda _: self._inbox.put(settle))
 
-    def sealed(self) -> asyncio.Future[Any]:
-        """Return the future of the response: every partition has been submitted."""
+    def sealed(self) -> PendingReply:
+        """Return the response that follows: every partition has been submitted."""
         self._less()
-        return self.done
+        return self._reply
 
     def _less(self) -> None:
         self._open_count -= 1
-        if self._open_count == 0 and not self.done.done():
+        if self._open_count == 0:
             ACK_MS.record((self._clock.monotonic_ns() - self._begin_ns) / NS_PER_MS)
-            self.done.set_result(self._response)
+            self._reply.complete(self._response)
 
 
 def _settle(

@@ -8,11 +8,8 @@ the connection reads nothing more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
 from itertools import zip_longest
-from typing import Any
 
 from frazil.errors import FrazilError, Malformed, Overloaded, Rejected
 from frazil.httpd import WorkerThreads
@@ -22,13 +19,13 @@ from frazil.kafka.loop_inbox import LoopInbox
 from frazil.kafka.produce.otlp_batches import CheckedBatch, OtlpBatches
 from frazil.kafka.produce.pending import PendingProduce, Submitted
 from frazil.kafka.produce.refused_sequences import RefusedSequences
-from frazil.kafka.router import ApiRouter
+from frazil.kafka.router import ApiRouter, PendingReply
 from frazil.kafka.topics.topics import TELEMETRY, why_read_only
 from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.kafka.wire.messages.produce import ProduceRequest
-from frazil.log import Append, AppendResult, BatchHeader, Compression, Log, parse_header
+from frazil.log import Append, AppendResult, BatchHeader, Log, is_compressed, parse_header
 from frazil.log.produce import CrcMismatch, append_of_batch
-from frazil.model import Clock, MiB, TopicPartition
+from frazil.model import Clock, MiB, Signal, TopicPartition
 
 PRODUCE = 0
 ACKS = (-1, 0, 1)
@@ -67,26 +64,51 @@ class Produce:
 
     def register(self, router: ApiRouter) -> None:
         # librdkafka compresses only if a broker names the versions 0 to 2, which nobody uses.
-        router.add(PRODUCE, "3-12", self.produce, advertised="0-12")
+        router.add(PRODUCE, "3-12", self.produce, advertised="0-12", at_once=self.produce_at_once)
+
+    def produce_at_once(
+        self, request: ProduceRequest, context: RequestContext
+    ) -> PendingReply | None:
+        """Queue the only batch of a request, unless it has to wait for something."""
+        only = _only_batch(request)
+        if only is None or self._joins(request, context):
+            return None
+        target, records = only
+        if target.topic in TELEMETRY or not _is_checked_inline(records):
+            return None
+        pending = PendingProduce(self._inbox, self._clock)
+        pending.topic(target.topic)
+        try:
+            self._check_writable(target)
+            append = _valid(records)
+            appended = self._submitted(request, context, target, append)
+        except Overloaded:
+            return None
+        except (FrazilError, _Refused) as refused:
+            self._note_refused(target, records)
+            pending.refuse(target.partition, *_reason(refused))
+        else:
+            self._refused.accepted(target, append.header)
+            pending.await_appends(self._log.partition(*target), [Submitted(append, appended)])
+        return pending.sealed()
 
     async def produce(
         self, request: ProduceRequest, context: RequestContext
-    ) -> asyncio.Future[Any] | None:
+    ) -> PendingReply | None:
         """Queue all batches. The response follows when they are durable."""
         pending = PendingProduce(self._inbox, self._clock)
         joined = ErrorCode.NONE
-        if request.transactional_id is not None and self._transactions.is_implicit(context):
+        if request.transactional_id is not None and self._joins(request, context):
             joined = await self._join(request.transactional_id, request)
         for topic in request.topic_data:
             pending.topic(topic.name)
             for data in topic.partition_data:
-                partition = TopicPartition(topic.name, data.index)
+                target = TopicPartition(topic.name, data.index)
+                records = memoryview(data.records or b"")
                 try:
-                    await self._produce(request, context, joined, partition, data.records, pending)
-                except _Refused as refused:
-                    pending.refuse(data.index, refused.error, refused.code)
-                except FrazilError as error:
-                    pending.refuse(data.index, error)
+                    await self._produce(request, context, joined, target, records, pending)
+                except (FrazilError, _Refused) as refused:
+                    pending.refuse(data.index, *_reason(refused))
         done = pending.sealed()
         if request.acks != 0:
             return done
@@ -100,7 +122,7 @@ class Produce:
         context: RequestContext,
         joined: ErrorCode,
         target: TopicPartition,
-        records: bytes | bytearray | memoryview | None,
+        records: memoryview,
         pending: PendingProduce,
     ) -> None:
         if request.acks not in ACKS:
@@ -111,49 +133,73 @@ class Produce:
         if not records:
             raise Malformed("a produce request needs one batch per partition, and has none")
         try:
-            batch = await self._admitted(target, memoryview(records))
+            self._check_writable(target)
+            batch = await self._checked(target.topic, records)
             header = batch.appends[0].header
             if header.is_transactional and joined is not ErrorCode.NONE:
                 raise _Refused(joined, Rejected("the partition is no part of the transaction"))
-            check = partial(self._check_transaction, request, context, target, header)
-            submitted = [
-                Submitted(append, await self._submitted(target, append, check), on_stored)
-                for append, on_stored in zip_longest(batch.appends, batch.on_stored)
-            ]
+            submitted = []
+            for append, on_stored in zip_longest(batch.appends, batch.on_stored):
+                appended = await self._submitted_when_free(request, context, target, append)
+                submitted.append(Submitted(append, appended, on_stored))
         except (FrazilError, _Refused):
-            self._note_refused(target, memoryview(records))
+            self._note_refused(target, records)
             raise
         self._refused.accepted(target, header)
         pending.await_appends(self._log.partition(*target), submitted)
 
-    async def _admitted(self, target: TopicPartition, records: memoryview) -> CheckedBatch:
-        """Return a valid batch that may be written to this topic."""
-        partition = self._log.partition(*target)
-        why = why_read_only(partition.topic)
+    def _check_writable(self, target: TopicPartition) -> None:
+        """Raise if clients cannot write to a partition."""
+        why = why_read_only(self._log.partition(*target).topic)
+        if target.topic in TELEMETRY and self._otlp is None:
+            why = f"topic {target.topic} holds telemetry, which cannot be checked here"
         if why is not None:
             raise _Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, Rejected(why))
-        batch = await self._checked(partition.topic, records)
-        self._refused.check(target, batch.appends[0].header)
-        return batch
 
     async def _checked(self, topic: str, records: memoryview) -> CheckedBatch:
+        """Return a valid batch for a topic."""
         signal = TELEMETRY.get(topic)
-        is_compressed = parse_header(records).compression is not Compression.NONE
-        inline_max = COMPRESSED_INLINE_BYTES_MAX if is_compressed else INLINE_BYTES_MAX
-        try:
-            if signal is not None:
-                return await self._threads.run(self._otlp_batches(topic).checked, signal, records)
-            if len(records) <= inline_max:
-                return CheckedBatch((append_of_batch(records),))
-            return CheckedBatch((await self._threads.run(append_of_batch, records),))
-        except CrcMismatch as error:
-            raise _Refused(ErrorCode.CORRUPT_MESSAGE, error) from None
+        if signal is not None:
+            assert self._otlp is not None
+            return await self._threads.run(_valid_otlp, self._otlp, signal, records)
+        if _is_checked_inline(records):
+            return CheckedBatch((_valid(records),))
+        return CheckedBatch((await self._threads.run(_valid, records),))
 
-    def _otlp_batches(self, topic: str) -> OtlpBatches:
-        if self._otlp is None:
-            why = f"topic {topic} holds telemetry, and nothing here can check it"
-            raise _Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, Rejected(why))
-        return self._otlp
+    def _submitted(
+        self,
+        request: ProduceRequest,
+        context: RequestContext,
+        target: TopicPartition,
+        append: Append,
+    ) -> Future[AppendResult]:
+        """Queue a batch. It is checked in the same turn of the loop: its transaction may have ended
+        while it waited. Raises `Overloaded` if there is no room."""
+        self._refused.check(target, append.header)
+        self._check_transaction(request, context, target, append.header)
+        return self._log.append(target.topic, append, partition=target.partition)
+
+    async def _submitted_when_free(
+        self,
+        request: ProduceRequest,
+        context: RequestContext,
+        target: TopicPartition,
+        append: Append,
+    ) -> Future[AppendResult]:
+        """Queue a batch, waiting for room if there is none."""
+        waited_s = 0.0
+        while True:
+            try:
+                return self._submitted(request, context, target, append)
+            except Overloaded:
+                if waited_s >= FULL_WAIT_S_MAX:
+                    raise
+            await asyncio.sleep(FULL_PAUSE_S)
+            waited_s += FULL_PAUSE_S
+
+    def _joins(self, request: ProduceRequest, context: RequestContext) -> bool:
+        """Return whether a request adds its partitions to a transaction."""
+        return request.transactional_id is not None and self._transactions.is_implicit(context)
 
     async def _join(self, transactional_id: str, request: ProduceRequest) -> ErrorCode:
         """Add the partitions of a request to its transaction, with one write."""
@@ -184,28 +230,46 @@ class Produce:
         if code is not ErrorCode.NONE:
             raise _Refused(code, Rejected(_WHY_NOT.get(code, "the producer is not known")))
 
-    async def _submitted(
-        self, target: TopicPartition, append: Append, check: Callable[[], None]
-    ) -> Future[AppendResult]:
-        """Queue a batch, waiting for room if there is none. It is checked in the same turn of the
-        loop: its transaction may have ended while it waited."""
-        waited_s = 0.0
-        while True:
-            check()
-            try:
-                return self._log.append(target.topic, append, partition=target.partition)
-            except Overloaded:
-                if waited_s >= FULL_WAIT_S_MAX:
-                    raise
-            await asyncio.sleep(FULL_PAUSE_S)
-            waited_s += FULL_PAUSE_S
-
     def _note_refused(self, target: TopicPartition, records: memoryview) -> None:
         try:
             header = parse_header(records)
         except Malformed:
             return  # it does not say whose it is
         self._refused.refused(target, header)
+
+
+def _only_batch(request: ProduceRequest) -> tuple[TopicPartition, memoryview] | None:
+    """Return the batch of a request that has one and wants a response."""
+    if len(request.topic_data) != 1 or request.acks not in (ALL, LEADER):
+        return None
+    (topic,) = request.topic_data
+    if len(topic.partition_data) != 1:
+        return None
+    (data,) = topic.partition_data
+    return TopicPartition(topic.name, data.index), memoryview(data.records or b"")
+
+
+def _is_checked_inline(records: memoryview) -> bool:
+    """Return whether the event loop itself checks a batch."""
+    if is_compressed(records):
+        return len(records) <= COMPRESSED_INLINE_BYTES_MAX
+    return len(records) <= INLINE_BYTES_MAX
+
+
+def _valid(records: memoryview) -> Append:
+    """Return a batch, checked with all its records."""
+    try:
+        return append_of_batch(records)
+    except CrcMismatch as error:
+        raise _Refused(ErrorCode.CORRUPT_MESSAGE, error) from None
+
+
+def _valid_otlp(otlp: OtlpBatches, signal: Signal, records: memoryview) -> CheckedBatch:
+    """Return a batch of OTLP requests, each of them checked."""
+    try:
+        return otlp.checked(signal, records)
+    except CrcMismatch as error:
+        raise _Refused(ErrorCode.CORRUPT_MESSAGE, error) from None
 
 
 _WHY_NOT = {
@@ -222,3 +286,10 @@ class _Refused(Exception):
         super().__init__(str(error))
         self.code = code
         self.error = error
+
+
+def _reason(refused: FrazilError | _Refused) -> tuple[FrazilError, ErrorCode | None]:
+    """Return why a batch was refused, and the code if it does not follow from that."""
+    if isinstance(refused, _Refused):
+        return refused.error, refused.code
+    return refused, None

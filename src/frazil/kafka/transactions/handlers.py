@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from frazil.errors import FrazilError, Unknown
 from frazil.httpd import WorkerThreads
@@ -12,7 +11,7 @@ from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.producer_ids import ProducerIds
-from frazil.kafka.router import ApiRouter, promised
+from frazil.kafka.router import ApiRouter, PendingReply
 from frazil.kafka.topics.topics import why_read_only
 from frazil.kafka.transactions.coordinator import TransactionCoordinator
 from frazil.kafka.transactions.markers import OFFSETS
@@ -61,7 +60,7 @@ FEATURE = "transaction.version"
 
 
 class TransactionHandlers:
-    """Owned by the event loop. Responses that wait for the disk are futures, so that a connection
+    """Owned by the event loop. Responses that wait for the disk are pending, so that a connection
     can send more requests meanwhile."""
 
     def __init__(
@@ -96,7 +95,7 @@ class TransactionHandlers:
 
     async def init_producer_id(
         self, request: InitProducerIdRequest, context: RequestContext
-    ) -> asyncio.Future[Any] | InitProducerIdResponse:
+    ) -> PendingReply | InitProducerIdResponse:
         """Return a producer id: a new one, or that of a transactional id with its next epoch. The
         first transactional producer has the topic of transactions created."""
         journal = self.coordinator.journal
@@ -110,18 +109,18 @@ class TransactionHandlers:
             return InitProducerIdResponse(error_code=code)
         if request.transactional_id is None:
             return InitProducerIdResponse(producer_id=fresh_id)
-        future, complete = promised()
+        pending = PendingReply()
 
         def reply(response: InitProducerIdResponse) -> None:
             response.error_code = _fenced(22, context, response.error_code)
-            complete(response)
+            pending.complete(response)
 
         self.coordinator.initialization.init(request, fresh_id, reply)
-        return future
+        return pending
 
     async def add_partitions(
         self, request: AddPartitionsToTxnRequest, context: RequestContext
-    ) -> asyncio.Future[Any] | AddPartitionsToTxnResponse:
+    ) -> PendingReply | AddPartitionsToTxnResponse:
         """Answered when it is durable that the partitions are part of the transaction."""
         topics = request.v3_and_below_topics
         asked = [TopicPartition(t.name, index) for t in topics for index in t.partitions]
@@ -129,11 +128,11 @@ class TransactionHandlers:
         if any(errors.values()):
             others = ErrorCode.OPERATION_NOT_ATTEMPTED
             return _added_response(topics, {key: code or others for key, code in errors.items()})
-        future, complete = promised()
+        pending = PendingReply()
 
         def added(error: ErrorCode) -> None:
             code = _fenced(24, context, error)
-            complete(_added_response(topics, dict.fromkeys(asked, code)))
+            pending.complete(_added_response(topics, dict.fromkeys(asked, code)))
 
         client = ProducerEpoch(
             request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
@@ -141,7 +140,7 @@ class TransactionHandlers:
         self.coordinator.participation.add(
             request.v3_and_below_transactional_id, client, asked, added
         )
-        return future
+        return pending
 
     def _why_not(self, partition: TopicPartition) -> ErrorCode:
         if why_read_only(partition.topic) is not None:
@@ -154,37 +153,37 @@ class TransactionHandlers:
 
     async def add_offsets(
         self, request: AddOffsetsToTxnRequest, context: RequestContext
-    ) -> asyncio.Future[Any]:
+    ) -> PendingReply:
         """Answered when it is durable that offsets are part of the transaction."""
-        future, complete = promised()
+        pending = PendingReply()
 
         def added(error: ErrorCode) -> None:
-            complete(AddOffsetsToTxnResponse(error_code=_fenced(25, context, error)))
+            pending.complete(AddOffsetsToTxnResponse(error_code=_fenced(25, context, error)))
 
         client = ProducerEpoch(request.producer_id, request.producer_epoch)
         self.coordinator.participation.add(request.transactional_id, client, [OFFSETS], added)
-        return future
+        return pending
 
     async def commit_offsets(
         self, request: TxnOffsetCommitRequest, context: RequestContext
-    ) -> asyncio.Future[Any]:
+    ) -> PendingReply:
         """Answered when the offsets are durable. They count when the transaction is committed."""
-        future, complete = promised()
+        pending = PendingReply()
 
         def reply(response: TxnOffsetCommitResponse) -> None:
             for topic in response.topics:
                 for each in topic.partitions:
                     each.error_code = _abortable(28, context, each.error_code)
-            complete(response)
+            pending.complete(response)
 
         self.coordinator.participation.commit_offsets(
             request, reply, client_version=_client_version(28, context)
         )
-        return future
+        return pending
 
     async def end(
         self, request: EndTxnRequest, context: RequestContext
-    ) -> asyncio.Future[Any] | EndTxnResponse:
+    ) -> PendingReply | EndTxnResponse:
         """Answered when every partition has its marker."""
         client_version = _client_version(26, context)
         fresh_id = NO_PRODUCER
@@ -194,14 +193,14 @@ class TransactionHandlers:
                 fresh_id = await self._producer_ids.next()
             except FrazilError:
                 return EndTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        future, complete = promised()
+        pending = PendingReply()
 
         def reply(response: EndTxnResponse) -> None:
             response.error_code = _fenced(26, context, response.error_code)
-            complete(response)
+            pending.complete(response)
 
         self.coordinator.completion.end(request, client_version, fresh_id, reply)
-        return future
+        return pending
 
     async def describe_transactions(
         self, request: DescribeTransactionsRequest, context: RequestContext
@@ -251,11 +250,11 @@ class TransactionHandlers:
     ) -> ErrorCode:
         """Make partitions part of the transaction of a batch, as version 2 of the protocol does
         before the first batch of a partition."""
-        future, complete = promised()
+        joined: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
         client = ProducerEpoch(header.producer_id, header.producer_epoch)
         participation = self.coordinator.participation
-        participation.add_implicitly(transactional_id, client, partitions, complete)
-        error: ErrorCode = await future
+        participation.add_implicitly(transactional_id, client, partitions, joined.set_result)
+        error = await joined
         return _RETRIED.get(error, error)
 
     def check_produced(

@@ -225,6 +225,12 @@ def parse_header(data: Buffer, position: int = 0) -> BatchHeader:
     return BatchHeader(base_offset, length, leader_epoch, crc, *checked)
 
 
+def is_compressed(data: Buffer) -> bool:
+    """Return whether the records of a batch are compressed; False if it is too short to tell."""
+    low_byte = FRONT.size + 1
+    return len(data) > low_byte and bool(data[low_byte] & COMPRESSION_MASK)
+
+
 def check_batch(data: bytes) -> BatchHeader:
     """Return the header if `data` is exactly one whole, undamaged batch. Raises `Malformed` if
     not."""
