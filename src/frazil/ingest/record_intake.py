@@ -50,11 +50,6 @@ class RecordIntake:
         check.scan(Signal.METRICS, body)  # before protobuf makes objects of it
         return with_attributes(body, attributes)
 
-    async def accept_metrics(self, body: bytes) -> None:
-        """Store metrics. Returns once they are durable."""
-        self._receiver.check.check_length(body)
-        await self._receiver.accept(Signal.METRICS, KAFKA, body)
-
 
 def with_attributes(body: bytes, attributes: Mapping[str, str]) -> bytes:
     """Return metrics with attributes added to each resource, in place of those that it has."""

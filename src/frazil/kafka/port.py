@@ -10,6 +10,7 @@ from frazil.disk import Disk
 from frazil.httpd import Auth, ListenAddress, WorkerThreads, bind
 from frazil.kafka.allowance import ByteAllowance
 from frazil.kafka.broker import NODE_ID, Broker
+from frazil.kafka.client_telemetry import ClientTelemetry
 from frazil.kafka.connection import KafkaConnection, KafkaConnections
 from frazil.kafka.context import NetworkAddress
 from frazil.kafka.fetch.commit_watch import CommitWatch
@@ -148,6 +149,10 @@ class KafkaPort:
                 transactions,
             ):
                 family.register(router)
+            if otlp_batches is not None:
+                ClientTelemetry(
+                    log, otlp_batches, config.telemetry, inbox, workers, clock=clock, rand=rand
+                ).register(router)
             shared = KafkaConnections(
                 router=router,
                 config=config,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,21 +55,33 @@ def batch(
 
 
 @contextmanager
+def receiving(
+    config: IngestConfig | None = None, rules: Sequence[RedactRule] = ()
+) -> Iterator[Callable[[Log], RecordIntake]]:
+    """Yield what makes the intake of a log."""
+    config, clock = config or IngestConfig(), SystemClock()
+    redactor = Redactor(compile_rules(rules), b"k" * 32) if rules else None
+    with ExitStack() as opened:
+
+        def intake(log: Log) -> RecordIntake:
+            gate = Gate(config, log.budget, clock, random.Random(1))
+            receiver = Receiver(log, gate, config, clock, redactor)
+            opened.callback(receiver.close)
+            return RecordIntake(receiver)
+
+        yield intake
+
+
+@contextmanager
 def opened_port(
     folder: Path, config: IngestConfig | None = None, rules: Sequence[RedactRule] = ()
 ) -> Iterator[tuple[OpenedPort, Client]]:
-    config, clock = config or IngestConfig(), SystemClock()
-    redactor = Redactor(compile_rules(rules), b"k" * 32) if rules else None
-    receivers: list[Receiver] = []
-
-    def intake(log: Log) -> RecordIntake:
-        gate = Gate(config, log.budget, clock, random.Random(1))
-        receivers.append(Receiver(log, gate, config, clock, redactor))
-        return RecordIntake(receivers[0])
-
-    with opened(folder, otlp=intake) as port, port.client() as client:
+    with (
+        receiving(config, rules) as intake,
+        opened(folder, otlp=intake) as port,
+        port.client() as client,
+    ):
         yield port, client
-    receivers[0].close()
 
 
 def send(client: Client, data: bytes) -> ProduceResponse.PartitionProduceResponse:

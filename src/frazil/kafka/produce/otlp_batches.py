@@ -57,8 +57,10 @@ class OtlpIntake(Protocol):
 
     def stored(self, signal: Signal, records: int, length: int, *, is_duplicate: bool) -> None: ...
     def refused(self, signal: Signal, error: FrazilError, length: int) -> None: ...
-    def describe_metrics(self, body: bytes, attributes: Mapping[str, str]) -> bytes: ...
-    async def accept_metrics(self, body: bytes) -> None: ...
+    def describe_metrics(self, body: bytes, attributes: Mapping[str, str]) -> bytes:
+        """Return metrics with attributes added to each resource. Raises `Malformed`. Any
+        thread."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class OtlpBatches:
     """Any thread may use it."""
 
     def __init__(self, intake: OtlpIntake, clock: Clock) -> None:
-        self._intake = intake
+        self.intake = intake
         self._clock = clock
 
     def checked(self, signal: Signal, data: memoryview) -> CheckedBatch:
@@ -87,9 +89,21 @@ class OtlpBatches:
         requests = [
             self._request(signal, index, record.value) for index, record in enumerate(records)
         ]
-        now_ms = self._clock.wall_ms()
         if append.header.has_producer or any(each.digest is None for each in requests):
-            return self._whole(signal, append, records, requests, now_ms)
+            return self._whole(signal, append, records, requests)
+        return self._singles(signal, records, requests)
+
+    def single(self, signal: Signal, body: bytes) -> CheckedBatch:
+        """Check a request that the node itself has made a record of. Raises `Malformed` or
+        `TooLarge`."""
+        record = Record(offset=0, timestamp_ms=0, key=None, value=body)
+        return self._singles(signal, [record], [self.intake.check(signal, body)])
+
+    def _singles(
+        self, signal: Signal, records: Sequence[Record], requests: Sequence[OtlpRequest]
+    ) -> CheckedBatch:
+        """Return each request as a batch of its own."""
+        now_ms = self._clock.wall_ms()
         return CheckedBatch(
             tuple(map(partial(_single, now_ms), records, requests)),
             tuple(self._on_stored(signal, [request]) for request in requests),
@@ -99,12 +113,12 @@ class OtlpBatches:
         try:
             if value is None:
                 raise Malformed("it has no value; an OTLP request is required")
-            return self._intake.check(signal, value)
+            return self.intake.check(signal, value)
         except TooLarge as error:
-            self._intake.refused(signal, error, len(value or b""))
+            self.intake.refused(signal, error, len(value or b""))
             raise TooLarge(f"record {index} of the batch: {error}") from None
         except Malformed as error:
-            self._intake.refused(signal, error, len(value or b""))
+            self.intake.refused(signal, error, len(value or b""))
             raise InvalidRecord(index, error) from None
 
     def _whole(
@@ -113,19 +127,18 @@ class OtlpBatches:
         append: Append,
         records: Sequence[Record],
         requests: Sequence[OtlpRequest],
-        now_ms: int,
     ) -> CheckedBatch:
         values = [request.body for request in requests]
         if any(record.value != value for record, value in zip(records, values, strict=True)):
             append = with_values(append, records, values)
-        append = with_append_time(append, now_ms)
+        append = with_append_time(append, self._clock.wall_ms())
         return CheckedBatch((append,), (self._on_stored(signal, requests),))
 
     def _on_stored(self, signal: Signal, requests: Sequence[OtlpRequest]) -> OnStored:
         def count(is_duplicate: bool) -> None:
             for request in requests:
                 records, length = request.record_count, len(request.body)
-                self._intake.stored(signal, records, length, is_duplicate=is_duplicate)
+                self.intake.stored(signal, records, length, is_duplicate=is_duplicate)
 
         return count
 
