@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 import frazil
 from frazil.errors import Unavailable
@@ -18,6 +19,9 @@ from frazil.model import Signal
 from frazil.settings import LakeConfig
 from tests.clients.node import COMMAND, Node
 from tests.conformance.cases import NOW_NS, log, logs, metric, metrics, span, spans
+from tests.kafka.wire.definitions import KAFKA as JAVA
+from tests.kafka.wire.java import QUICK
+from tests.live.kafka_port.jars import class_path, missing
 
 WAIT_S = 60
 COUNT = 60
@@ -110,6 +114,7 @@ def test_requests_become_rows_once(tmp_path: Path) -> None:
             sender.flush()
             assert not sender.errors
         check_garbage(node)
+        check_settings(node)
         check_transactions(node)
         names = {f"{which}-{number}" for which in range(4) for number in range(COUNT)}
         wanted = dict.fromkeys(sorted(names | {"good", "committed"}), 2)
@@ -138,6 +143,13 @@ def check_garbage(node: Node) -> None:
         sender.send(signal, "good", body)
     sender.flush()
     assert sender.acknowledged == {"good"}
+
+
+def check_settings(node: Node) -> None:
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{node.kafka_port}"})
+    topic = ConfigResource(ConfigResource.Type.TOPIC, Signal.LOGS.topic)
+    entries = admin.describe_configs([topic])[topic].result(WAIT_S)
+    assert entries["message.timestamp.type"].value == "LogAppendTime"
 
 
 def check_transactions(node: Node) -> None:
@@ -171,3 +183,42 @@ def check_lake(folder: Path, wanted: dict[str, int]) -> None:
             found = catalog.load_table(f"frazil.{table}").scan(selected_fields=(name,)).to_arrow()
             counts = found.group_by(name).aggregate([([], "count_all")]).to_pylist()
             assert {row[name]: row["count_all"] for row in counts} == wanted
+
+
+def test_clients_push_their_metrics(tmp_path: Path) -> None:
+    """librdkafka and Kafka's Java client do so by default, if a node subscribes."""
+    settings = tmp_path / "frazil.toml"
+    settings.write_text(
+        '[kafka.telemetry]\nmetrics = ["org.apache.kafka.producer."]\ninterval_ms = 200\n'
+        "[lake]\nenabled = false\n"
+    )
+    with Node(tmp_path / "data", "--config", str(settings)) as node:
+        sender = Sender(node, **{"client.id": "shop"})
+        wanted = {"shop"}
+        if missing() is None:
+            wanted.add("producer-1")
+            run_java(node)
+        deadline = time.monotonic() + WAIT_S
+        found: dict[str, Any] = {}
+        while set(found) != wanted and time.monotonic() < deadline:
+            sender.send(Signal.LOGS, "again")
+            sender.producer.poll(0.1)
+            query = "SELECT DISTINCT service_name, resource_attributes FROM metrics"
+            for row in ask(node, query):
+                found[row["service_name"]] = dict(row["resource_attributes"])
+        assert set(found) == wanted
+        assert found["shop"]["client_software_name"] == "confluent-kafka-python"
+        assert found.get("producer-1", {}).get("client_software_version", JAVA) == JAVA
+
+
+def run_java(node: Node) -> None:
+    subprocess.run(
+        [
+            *("java", *QUICK, "-cp", class_path(JAVA), "org.apache.kafka.tools.VerifiableProducer"),
+            *("--bootstrap-server", f"127.0.0.1:{node.kafka_port}", "--topic", "java"),
+            *("--max-messages", "200", "--throughput", "100"),
+        ],
+        capture_output=True,
+        timeout=WAIT_S,
+        check=True,
+    )

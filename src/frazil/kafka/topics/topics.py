@@ -246,7 +246,9 @@ class Topics:
         entries: Iterable[ConfigEntry] = ()
         if kind == TOPIC_RESOURCE and self._log.has_topic(name):
             config = self._log.topic(name).config
-            entries = config_entries(config, self._config, self._log.config)
+            entries = config_entries(
+                config, self._config, self._log.config, is_telemetry=name in TELEMETRY
+            )
         elif kind == TOPIC_RESOURCE:
             code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}"
         elif kind == BROKER_RESOURCE and name in ("", str(NODE_ID)):
