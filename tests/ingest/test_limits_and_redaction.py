@@ -26,7 +26,8 @@ from frazil.errors import TooLarge
 from frazil.ingest import Redactor, compile_rules
 from frazil.ingest.admission import Gate
 from frazil.ingest.otlp.json import protobuf_of_json
-from frazil.ingest.receiver import REFUSED_RECORDS, TRUNCATED_VALUES, Receiver
+from frazil.ingest.receiver import Receiver
+from frazil.ingest.request_check import REFUSED_RECORDS, TRUNCATED_VALUES
 from frazil.ingest.series import WINDOW_MS, SeriesLimit
 from frazil.log import Log
 from frazil.model import NS_PER_MS, Signal, SystemClock
@@ -286,7 +287,7 @@ def test_a_request_that_hashes_make_too_large_is_refused(tmp_path: Path) -> None
     rules = (RedactRule(key="k", action="hash"),)
     with Log.open(RealDisk(tmp_path), clock=SystemClock(), rand=random.Random(2)) as log:
         fixture = Fixture(log, LimitsConfig(), rules)
-        fixture.receiver._config = IngestConfig(body_bytes_max=1_000_000)
+        fixture.receiver.check._config = IngestConfig(body_bytes_max=1_000_000)
         with pytest.raises(TooLarge, match="after redaction"):
             fixture.accept(Signal.LOGS, request.SerializeToString())
         assert fixture.stored(Signal.LOGS) == []

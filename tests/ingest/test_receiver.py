@@ -26,12 +26,12 @@ from frazil.ingest.receiver import (
     INLINE_BYTES_MAX,
     JSON_INLINE_BYTES_MAX,
     REFUSED_BYTES,
-    REFUSED_RECORDS,
     REFUSED_REQUESTS,
     Receipt,
     Receiver,
     count_refused,
 )
+from frazil.ingest.request_check import REFUSED_RECORDS
 from frazil.log import Log
 from frazil.metrics import Counter
 from frazil.model import MiB, Signal, SystemClock

@@ -11,6 +11,8 @@
     http/            OTLP/HTTP
     admission.py     Gate, PendingReads: which requests may enter, and which must leave
     receiver.py      Receiver: the path of a request to the log
+    request_check.py RequestCheck: what is checked, removed and cut before a request is stored
+    record_intake.py RecordIntake: requests that arrive as records of the Kafka port
     series.py        SeriesLimit: metric series of each service
     otlp/            the OTLP wire format: scan, JSON, decompression, redaction, limits
     status_codes.py  HTTP and gRPC status of each error

@@ -12,6 +12,7 @@ from frazil.ingest.http.server import OtlpHttp
 from frazil.ingest.otlp.redact import Redactor
 from frazil.ingest.otlp.warm_up import warm
 from frazil.ingest.receiver import Receiver
+from frazil.ingest.record_intake import RecordIntake
 from frazil.log import Log
 from frazil.model import Clock, Rand
 from frazil.settings import IngestConfig
@@ -39,6 +40,8 @@ class OtlpPorts:
         self._grpc = grpc
         self._http = http
         self._receiver = receiver
+        self.intake = RecordIntake(receiver)
+        """For requests that arrive through the Kafka port."""
 
     @classmethod
     async def open(

@@ -1,13 +1,9 @@
 """Receiver: the path of an export request, from bytes to a durable record and its receipt.
 
-1. scan: every byte is checked; a request that does not parse stores nothing (`Malformed`).
-2. prune: records that can never be stored are removed, counted, and reported in the response.
-3. redact: the rules are applied; nothing after this step has seen what they removed.
-4. digest: the same bytes within the window are the same request; the log returns the first offset.
-5. limits: what exceeds them is cut or rejected, counted, and reported in the response. The digest
-   is taken before, so that a retry is recognized even if limits or known series have changed.
-6. append, and wait for the fdatasync that covers it.
-7. Only then is the request acknowledged.
+1. check: scanned, pruned, redacted, limited; see `request_check.py`.
+2. append, and wait for the fdatasync that covers it. The log recognizes a duplicate by its digest,
+   and returns the first offset.
+3. Only then is the request acknowledged.
 """
 
 from __future__ import annotations
@@ -15,9 +11,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
-
-from blake3 import blake3
 
 from frazil import tracing
 from frazil.errors import FrazilError, Overloaded, TooLarge, reason_of
@@ -25,17 +18,14 @@ from frazil.httpd import WorkerThreads
 from frazil.ingest.admission import Gate
 from frazil.ingest.otlp.decompress import decompress
 from frazil.ingest.otlp.json import protobuf_of_json
-from frazil.ingest.otlp.limits import RecordLimits
 from frazil.ingest.otlp.redact import Redactor
-from frazil.ingest.otlp.scan import ScanResult, prune, scan
+from frazil.ingest.otlp.scan import ScanResult
+from frazil.ingest.request_check import CheckedRequest, RequestCheck, Transport, count_rejected
 from frazil.ingest.series import SeriesLimit
-from frazil.log import DIGEST_BYTES, Log, Record, append_of_records
+from frazil.log import Log, Record, append_of_records
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock, Signal
 from frazil.settings import IngestConfig, TopicConfig
-
-Transport = Literal["grpc", "http"]
-TRANSPORTS: tuple[Transport, ...] = ("grpc", "http")
 
 INLINE_BYTES_MAX = 1024 * 1024
 """Larger bodies are scanned in a worker thread, so that they do not block the event loop. For
@@ -66,15 +56,6 @@ DUPLICATE_REQUESTS = Counter(
 DUPLICATE_RECORDS = Counter("frazil.ingest.duplicate.records", "Records of duplicate requests.")
 DUPLICATE_BYTES = Counter("frazil.ingest.duplicate.bytes", "Bytes of duplicate requests.")
 REFUSED_REQUESTS = Counter("frazil.ingest.refused.requests", "Requests refused, by reason.")
-REFUSED_RECORDS = Counter(
-    "frazil.ingest.refused.records", "Records rejected from accepted requests."
-)
-TRUNCATED_VALUES = Counter(
-    "frazil.ingest.truncated.values", "Attributes, keys, values and bodies cut, by limit."
-)
-REDACTED_VALUES = Counter(
-    "frazil.ingest.redacted.values", "Values and matches replaced by redaction rules, by action."
-)
 REFUSED_BYTES = Counter("frazil.ingest.refused.bytes", "Bytes read of refused requests.")
 ACK_MS = Histogram(
     "frazil.ingest.ack.ms", "Time from a complete body to its durable acknowledgement."
@@ -103,10 +84,7 @@ class Receiver:
         redactor: Redactor | None = None,
     ) -> None:
         self.gate = gate
-        self._redactor = redactor
-        self._limits = RecordLimits(config.limits)
-        series_max = config.limits.series_per_service_max
-        self.series = SeriesLimit(series_max, clock) if series_max else None
+        self.check = RequestCheck(config, clock, redactor)
         self._log = log
         self._config = config
         self._clock = clock
@@ -139,55 +117,26 @@ class Receiver:
         self, signal: Signal, transport: Transport, body: bytes, begin_ns: int, *, is_own: bool
     ) -> Receipt:
         scanned = await self._scan(signal, body)
-        if scanned.rejected_count:
-            _count_rejected(signal, transport, scanned.rejected_count, "rejected")
-            body = await self._threads.run(prune, signal, body)
         if not scanned.record_count:
-            return _receipt(scanned, is_duplicate=False)
-        if self._redactor is not None:
-            body = await self._redact(signal, body, self._redactor)
-            scanned = await self._rescan(signal, body, scanned)
-        digest = blake3(body).digest(DIGEST_BYTES) if self._config.deduplicate else None
-        if scanned.has_large:
-            body, scanned = await self._limit(signal, transport, body, scanned)
-        if self.series is not None and signal is Signal.METRICS and scanned.record_count:
-            body, scanned = await self._limit_series(transport, body, scanned, self.series)
-        if not scanned.record_count:
-            return _receipt(scanned, is_duplicate=False)
-        is_duplicate = await self._append(signal, body, digest, is_own=is_own)
-        _count(signal, transport, scanned.record_count, len(body), is_duplicate=is_duplicate)
+            if scanned.rejected_count:
+                count_rejected(signal, transport, scanned.rejected_count, "rejected")
+            return _receipt(_nothing(scanned), is_duplicate=False)
+        if self.check.is_plain(signal, scanned):
+            checked = self.check.apply(signal, transport, body, scanned)
+        else:
+            checked = await self._threads.run(self.check.apply, signal, transport, body, scanned)
+        if not checked.record_count:
+            return _receipt(checked, is_duplicate=False)
+        is_duplicate = await self._append(signal, checked, is_own=is_own)
+        count_accepted(
+            signal, transport, checked.record_count, len(checked.body), is_duplicate=is_duplicate
+        )
         ACK_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)
-        return _receipt(scanned, is_duplicate=is_duplicate)
+        return _receipt(checked, is_duplicate=is_duplicate)
 
-    async def _redact(self, signal: Signal, body: bytes, redactor: Redactor) -> bytes:
-        """Return the body with all redaction rules applied. It may be longer: hashes are."""
-        redacted = await self._threads.run(redactor.redact, signal, body)
-        for action, count in redacted.counts.items():
-            REDACTED_VALUES.add(count, signal=signal.value, action=action)
-        self._check_length(redacted.body, "after redaction")
-        return redacted.body
-
-    async def _rescan(self, signal: Signal, body: bytes, scanned: ScanResult) -> ScanResult:
-        """Look for large messages again: a hash may be longer than what it replaced."""
-        return scanned._replace(has_large=(await self._scan(signal, body)).has_large)
-
-    async def _limit(
-        self, signal: Signal, transport: Transport, body: bytes, scanned: ScanResult
-    ) -> tuple[bytes, ScanResult]:
-        limited = await self._threads.run(self._limits.enforce, signal, body, scanned.record_count)
-        for name, count in limited.cut.items():
-            TRUNCATED_VALUES.add(count, signal=signal.value, limit=name)
-        if limited.rejected_count:
-            _count_rejected(signal, transport, limited.rejected_count, "limits")
-        return limited.body, _less(scanned, limited.rejected_count, limited.message)
-
-    async def _limit_series(
-        self, transport: Transport, body: bytes, scanned: ScanResult, series: SeriesLimit
-    ) -> tuple[bytes, ScanResult]:
-        result = await self._threads.run(series.enforce, body)
-        if result.rejected_count:
-            _count_rejected(Signal.METRICS, transport, result.rejected_count, "series")
-        return result.body, _less(scanned, result.rejected_count, result.message)
+    @property
+    def series(self) -> SeriesLimit | None:
+        return self.check.series
 
     async def decompress(self, encoding: str, body: bytes) -> bytes:
         """Return the decompressed body. Raises `TooLarge` above ingest.body_bytes_max."""
@@ -208,30 +157,24 @@ class Receiver:
             converted = protobuf_of_json(signal, body)
         else:
             converted = await self._threads.run(protobuf_of_json, signal, body)
-        self._check_length(converted, "as protobuf")
+        self.check.check_length(converted, " as protobuf")
         return converted
-
-    def _check_length(self, body: bytes, when: str) -> None:
-        if len(body) > self._config.body_bytes_max:
-            raise TooLarge(
-                f"the body has {len(body)} bytes {when}, which exceeds "
-                f"ingest.body_bytes_max ({self._config.body_bytes_max}); send smaller batches"
-            )
 
     async def _scan(self, signal: Signal, body: bytes) -> ScanResult:
         if len(body) <= INLINE_BYTES_MAX:
-            return scan(signal, body, self._limits.large)
-        return await self._threads.run(scan, signal, body, self._limits.large)
+            return self.check.scan(signal, body)
+        return await self._threads.run(self.check.scan, signal, body)
 
-    async def _append(
-        self, signal: Signal, body: bytes, digest: bytes | None, *, is_own: bool
-    ) -> bool:
-        """Append a body to the log. Returns whether it is a duplicate."""
+    async def _append(self, signal: Signal, checked: CheckedRequest, *, is_own: bool) -> bool:
+        """Append a request to the log. Returns whether it is a duplicate."""
         now_ms = self._clock.wall_ms()
         headers = OWN_HEADERS if is_own else ()
-        record = Record(offset=0, timestamp_ms=now_ms, key=None, value=body, headers=headers)
+        record = Record(
+            offset=0, timestamp_ms=now_ms, key=None, value=checked.body, headers=headers
+        )
+        append = append_of_records([record], digest=checked.digest)
         try:
-            future = self._log.append(signal.topic, append_of_records([record], digest=digest))
+            future = self._log.append(signal.topic, append)
             appended = await asyncio.wrap_future(future)
         except Overloaded as error:
             self.gate.note_full(error)
@@ -242,32 +185,29 @@ class Receiver:
         self._threads.close()
 
 
-def _receipt(scanned: ScanResult, *, is_duplicate: bool) -> Receipt:
-    return Receipt(
-        record_count=scanned.record_count,
+def _nothing(scanned: ScanResult) -> CheckedRequest:
+    """Return a request without a record that could be stored."""
+    return CheckedRequest(
+        body=b"",
+        record_count=0,
         rejected_count=scanned.rejected_count,
         message=scanned.reason,
+    )
+
+
+def _receipt(checked: CheckedRequest, *, is_duplicate: bool) -> Receipt:
+    return Receipt(
+        record_count=checked.record_count,
+        rejected_count=checked.rejected_count,
+        message=checked.message,
         is_duplicate=is_duplicate,
     )
 
 
-def _less(scanned: ScanResult, rejected_count: int, message: str) -> ScanResult:
-    """Return the result without some more records, and with a message for the client."""
-    reasons = [text for text in (scanned.reason, message) if text]
-    return scanned._replace(
-        record_count=scanned.record_count - rejected_count,
-        rejected_count=scanned.rejected_count + rejected_count,
-        reason="; ".join(reasons),
-    )
-
-
-def _count_rejected(signal: Signal, transport: Transport, count: int, reason: str) -> None:
-    REFUSED_RECORDS.add(count, signal=signal.value, transport=transport, reason=reason)
-
-
-def _count(
+def count_accepted(
     signal: Signal, transport: Transport, records: int, length: int, *, is_duplicate: bool
 ) -> None:
+    """Count a durable request, or one that was there already."""
     labels = {"signal": signal.value, "transport": transport}
     if is_duplicate:
         DUPLICATE_REQUESTS.add(1, **labels)

@@ -9,9 +9,11 @@ from frazil.ingest.receiver import (
     ACCEPTED_RECORDS,
     ACCEPTED_REQUESTS,
     DUPLICATE_REQUESTS,
+    REFUSED_REQUESTS,
+)
+from frazil.ingest.request_check import (
     REDACTED_VALUES,
     REFUSED_RECORDS,
-    REFUSED_REQUESTS,
     TRANSPORTS,
     TRUNCATED_VALUES,
 )
@@ -33,7 +35,7 @@ class Totals:
 
 
 def totals_of(signal: Signal) -> Totals:
-    """Return the counts of a signal over both transports."""
+    """Return the counts of a signal over all transports."""
     name = signal.value
     return Totals(
         accepted_requests=int(ACCEPTED_REQUESTS.total(signal=name)),
@@ -46,7 +48,7 @@ def totals_of(signal: Signal) -> Totals:
 
 
 def requests_by_transport() -> dict[str, tuple[int, int]]:
-    """Return accepted and refused requests of all signals."""
+    """Return accepted and refused requests of all signals, of each OTLP port."""
     return {
         transport: (
             int(ACCEPTED_REQUESTS.total(transport=transport)),

@@ -14,6 +14,7 @@
     loop_inbox.py   LoopInbox: calls from other threads, run on the event loop
     broker.py       Broker: node and cluster ids, advertised address
     producer_ids.py ProducerIds: ids of producers that never repeat
+    client_telemetry.py  ClientTelemetry: metrics that clients push
     login.py        Login: SASL PLAIN with the tokens of the node
     topics/         topics and the cluster
     produce/        batches from clients into the log

@@ -10,6 +10,7 @@ from frazil.disk import Disk
 from frazil.httpd import Auth, ListenAddress, WorkerThreads, bind
 from frazil.kafka.allowance import ByteAllowance
 from frazil.kafka.broker import NODE_ID, Broker
+from frazil.kafka.client_telemetry import ClientTelemetry
 from frazil.kafka.connection import KafkaConnection, KafkaConnections
 from frazil.kafka.context import NetworkAddress
 from frazil.kafka.fetch.commit_watch import CommitWatch
@@ -19,6 +20,7 @@ from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.handlers import GroupHandlers
 from frazil.kafka.login import Login
 from frazil.kafka.loop_inbox import LoopInbox
+from frazil.kafka.produce.otlp_batches import OtlpBatches, OtlpIntake
 from frazil.kafka.produce.produce import Produce
 from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter
@@ -87,8 +89,11 @@ class KafkaPort:
         *,
         clock: Clock,
         rand: Rand,
+        otlp: OtlpIntake | None = None,
     ) -> KafkaPort:
         """Listen. Raises `Unavailable` when the address is taken or not ours.
+
+        `otlp` checks what clients write to the topics of telemetry; without it they cannot.
 
         The loop over records is compiled first, so that no request waits for the compiler.
         """
@@ -131,18 +136,23 @@ class KafkaPort:
             opened.callback(transactions.close)
             responses = ByteAllowance(config.response_bytes_max, UNREAD)
             router = ApiRouter()
+            otlp_batches = None if otlp is None else OtlpBatches(otlp, clock)
             for family in (
                 Login(auth),
                 Topics(log, broker, config, workers),
                 TopicAdministration(log, config, workers, coordinator.topic_deleted),
                 TopicSizes(log),
-                Produce(log, inbox, clock, workers, transactions),
+                Produce(log, inbox, clock, workers, transactions, otlp_batches),
                 Fetch(log, watch, responses, config, readers),
                 Offsets(log, readers),
                 groups,
                 transactions,
             ):
                 family.register(router)
+            if otlp_batches is not None:
+                ClientTelemetry(
+                    log, otlp_batches, config.telemetry, inbox, workers, clock=clock, rand=rand
+                ).register(router)
             shared = KafkaConnections(
                 router=router,
                 config=config,

@@ -25,6 +25,9 @@ from frazil.kafka.wire.apis import API_VERSIONS, APIS
 from frazil.kafka.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from frazil.kafka.wire.schema import KafkaMessage, VersionRange
 
+CLIENT_SOFTWARE = "client_software"
+"""Kept with a connection: name and version of the client's library, if it has told them."""
+
 
 class PendingReply:
     """A response that follows. Owned by the event loop.
@@ -113,7 +116,11 @@ class ApiRouter:
     async def api_versions(
         self, request: ApiVersionsRequest, context: RequestContext
     ) -> ApiVersionsResponse:
-        """Tell a client what this port offers."""
+        """Tell a client what this port offers. It tells what it is."""
+        context.connection.kept[CLIENT_SOFTWARE] = (
+            request.client_software_name,
+            request.client_software_version,
+        )
         return self.versions_response(ErrorCode.NONE)
 
     def versions_response(self, code: ErrorCode) -> ApiVersionsResponse:

@@ -53,11 +53,13 @@ def append_of_records(
     digest: bytes | None = None,
     step: SourceStep | None = None,
     compression: Compression = Compression.NONE,
+    append_time: bool = False,
 ) -> Append:
     """Encode our own records. The log assigns their offsets, in this order.
 
     With a digest, a repetition within the window is not stored again. With a step they are stored
-    only if they continue the position of their source.
+    only if they continue the position of their source. `append_time` tells clients that their
+    latest timestamp is when the log took all of them.
     """
     records = [r if r.offset == i else replace(r, offset=i) for i, r in enumerate(records)]
     if digest is not None and records:
@@ -68,7 +70,7 @@ def append_of_records(
         if not records:
             raise Malformed(f"a step of {step.source} has no records: the log stores none")
         records = _with_header(records, header_of_step(step))
-    header, parts = encode_parts(records, compression=compression)
+    header, parts = encode_parts(records, compression=compression, append_time=append_time)
     keyless_index = next((i for i, record in enumerate(records) if record.key is None), None)
     return Append(
         parts=tuple(parts), header=header, digest=digest, step=step, keyless_index=keyless_index

@@ -233,6 +233,7 @@ class NodeStartup:
                 auth,
                 clock=self._clock,
                 rand=self._rand,
+                otlp=self.otlp.intake,
             )
         except FrazilError:
             await self.otlp.close(0)

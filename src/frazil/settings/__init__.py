@@ -9,6 +9,7 @@
     kafka.py      KafkaConfig: the Kafka source of the lake
     kafka_port.py KafkaPortConfig
     groups.py     GroupsConfig: consumer groups of the Kafka port
+    client_telemetry.py  ClientTelemetryConfig: metrics that Kafka clients push
     transactions.py  TransactionsConfig: transactions of the Kafka port
     query.py      QueryConfig
     serve.py      ServeConfig
@@ -18,6 +19,7 @@
 rooms it runs, but checks the settings of all.
 """
 
+from frazil.settings.client_telemetry import ClientTelemetryConfig
 from frazil.settings.groups import GroupsConfig
 from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
@@ -33,6 +35,7 @@ from frazil.settings.serve import ServeConfig
 from frazil.settings.transactions import TransactionsConfig
 
 __all__ = [
+    "ClientTelemetryConfig",
     "GroupsConfig",
     "HotConfig",
     "IngestConfig",

@@ -8,6 +8,7 @@ import msgspec
 
 from frazil.errors import InvalidSetting
 from frazil.model import MiB, doc, require_at_least
+from frazil.settings.client_telemetry import ClientTelemetryConfig
 from frazil.settings.groups import GroupsConfig
 from frazil.settings.log import PARTITIONS_MAX
 from frazil.settings.transactions import TransactionsConfig
@@ -49,6 +50,7 @@ class KafkaPortConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     ] = 30_000
     idle_timeout_ms: Annotated[int, doc("Close a connection that is idle for this long.")] = 600_000
     groups: GroupsConfig = msgspec.field(default_factory=GroupsConfig)
+    telemetry: ClientTelemetryConfig = msgspec.field(default_factory=ClientTelemetryConfig)
     transactions: TransactionsConfig = msgspec.field(default_factory=TransactionsConfig)
 
     def __post_init__(self) -> None:

@@ -26,7 +26,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from frazil.errors import Overloaded, Unavailable
 from frazil.ingest.grpc.deadlines import UNREAD
 from frazil.ingest.grpc.reflection import OPEN_COUNT_MAX, REFLECTION_METHODS, SERVICES
-from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receipt, Receiver, Transport
+from frazil.ingest.receiver import REFUSED_BYTES, REFUSED_REQUESTS, Receipt, Receiver
+from frazil.ingest.request_check import Transport
 from frazil.model import KiB, Signal
 from tests.conformance.cases import log, logs, metric, metrics, span, spans
 from tests.ingest.certificates import make_certificates

@@ -6,7 +6,7 @@ import asyncio
 import random
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from frazil.disk import RealDisk
 from frazil.httpd import Auth
 from frazil.kafka import KafkaPort
+from frazil.kafka.produce.otlp_batches import OtlpIntake
 from frazil.kafka.wire.headers import decode_response, encode_request
 from frazil.kafka.wire.schema import KafkaMessage
 from frazil.log import Log
@@ -75,7 +76,14 @@ class Client:
 class OpenedPort:
     """A port with an event loop in a thread of its own."""
 
-    def __init__(self, log: Log, disk: RealDisk, config: KafkaPortConfig, auth: Auth) -> None:
+    def __init__(
+        self,
+        log: Log,
+        disk: RealDisk,
+        config: KafkaPortConfig,
+        auth: Auth,
+        otlp: OtlpIntake | None = None,
+    ) -> None:
         self.log = log
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -89,6 +97,7 @@ class OpenedPort:
                 auth,
                 clock=SystemClock(),
                 rand=random.SystemRandom(),
+                otlp=otlp,
             )
         )
         self.port = self._kafka.port
@@ -112,6 +121,7 @@ def opened(
     *,
     log_config: LogConfig | None = None,
     auth: Auth | None = None,
+    otlp: Callable[[Log], OtlpIntake] | None = None,
     **settings: Any,
 ) -> Iterator[OpenedPort]:
     """Open a port on a free number, over the log in a folder."""
@@ -119,7 +129,8 @@ def opened(
     config = KafkaPortConfig(port=0, **settings)
     clock, rand = SystemClock(), random.SystemRandom()
     with Log.open(disk, log_config, clock=clock, rand=rand) as log:
-        port = OpenedPort(log, disk, config, auth or Auth())
+        intake = None if otlp is None else otlp(log)
+        port = OpenedPort(log, disk, config, auth or Auth(), intake)
         try:
             yield port
         finally:

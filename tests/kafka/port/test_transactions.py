@@ -119,7 +119,7 @@ def test_codes_by_version(tmp_path: Path) -> None:
         assert [send(client, who, 0, version) for version in (9, 10, 11)] == [48, 48, 120]
         assert [commit_offset(client, who, version) for version in (3, 4)] == [48, 120]
         assert add(client, who, 0, 1, 2) == [55, 55, 3], "none is added if one is unknown"
-        assert add(client, who, 0, topic="otlp_logs") == [29]
+        assert add(client, who, 0, topic="__internal") == [29]
         assert send(client, who, 0, 9) == 48
         assert add(client, who, 0) == [0]
         assert send(client, who, 0, 9) == 0

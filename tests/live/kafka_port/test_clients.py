@@ -170,14 +170,6 @@ def test_kafka_python(node: Node, codec: str | None) -> None:
     consumer.close()
 
 
-def test_telemetry_can_be_read_and_not_written(node: Node) -> None:
-    acks = Acks()
-    producer = Producer({"bootstrap.servers": address(node)})
-    producer.produce("otlp_logs", b"not telemetry", on_delivery=acks)
-    assert producer.flush(WAIT_S) == 0
-    assert [error.code() for error in acks.errors] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
-
-
 def test_a_topic_is_a_table(node: Node) -> None:
     produced(node, "orders", [b'{"id": 1}', b'{"id": 2}'])
     done = subprocess.run(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
+from typing import NamedTuple
 
 from frazil.errors import FrazilError, reason_of
 from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.loop_inbox import LoopInbox
+from frazil.kafka.produce.otlp_batches import InvalidRecord, OnStored
 from frazil.kafka.router import PendingReply
 from frazil.kafka.wire.messages.produce import ProduceResponse
 from frazil.log import Append, AppendResult, Partition
@@ -23,6 +26,18 @@ REFUSED = Counter("frazil.kafka.refused.batches", "Batches of clients refused, b
 ACK_MS = Histogram(
     "frazil.kafka.ack.ms", "Time from a complete produce request to its durable acknowledgement."
 )
+
+
+NO_OFFSET = -1
+"""For a batch that was refused, or whose records are not one behind the other: some were there."""
+
+
+class Submitted(NamedTuple):
+    """An append in the queue of the log."""
+
+    append: Append
+    appended: Future[AppendResult]
+    on_stored: OnStored | None = None
 
 
 class PendingProduce:
@@ -50,24 +65,27 @@ class PendingProduce:
     def _add(
         self, index: int, error: FrazilError | None = None, code: ErrorCode | None = None
     ) -> ProduceResponse.PartitionProduceResponse:
-        result = ProduceResponse.PartitionProduceResponse(index, ErrorCode.NONE, -1)
+        result = ProduceResponse.PartitionProduceResponse(index, ErrorCode.NONE, NO_OFFSET)
         if error is not None:
             _refuse(result, error, code)
         self._response.responses[-1].partition_responses.append(result)
         return result
 
-    def await_append(
-        self, partition: Partition, append: Append, appended: Future[AppendResult]
-    ) -> None:
-        """Answer a partition when its batch is durable."""
+    def await_appends(self, partition: Partition, submitted: Sequence[Submitted]) -> None:
+        """Answer a partition when all appends of its batch are durable."""
         result = self._add(partition.index)
         self._open_count += 1
+        waiting = len(submitted)
 
         def settle() -> None:
-            _settle(result, partition, append, appended)
-            self._less()
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                _settle(result, partition, submitted)
+                self._less()
 
-        appended.add_done_callback(lambda _: self._inbox.put(settle))
+        for each in submitted:
+            each.appended.add_done_callback(lambda _: self._inbox.put(settle))
 
     def sealed(self) -> PendingReply:
         """Return the response that follows: every partition has been submitted."""
@@ -84,24 +102,41 @@ class PendingProduce:
 def _settle(
     result: ProduceResponse.PartitionProduceResponse,
     partition: Partition,
-    append: Append,
-    appended: Future[AppendResult],
+    submitted: Sequence[Submitted],
 ) -> None:
-    error = appended.exception()
-    if error is None:
-        base_offset, _, is_duplicate = appended.result()
-        result.base_offset = base_offset
+    end_offset = None
+    for append, appended, on_stored in submitted:
+        error = appended.exception()
+        if isinstance(error, FrazilError):
+            _refuse(result, error)
+        elif error is not None:  # the log has ended the process already, or is about to
+            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        if error is not None:
+            continue
+        base_offset, next_offset, is_duplicate = appended.result()
+        if end_offset is None:
+            result.base_offset = base_offset
+        elif base_offset != end_offset:
+            result.base_offset = NO_OFFSET
+        end_offset = next_offset
+        _count(append, is_duplicate=is_duplicate)
+        if on_stored is not None:
+            on_stored(is_duplicate)
+        if append.header.uses_append_time:
+            result.log_append_time_ms = append.header.max_timestamp_ms
+    if result.error_code == ErrorCode.NONE:
         result.log_start_offset = partition.view.start_offset
-        if is_duplicate:
-            DUPLICATES.add()
-        else:
-            PRODUCED_BATCHES.add()
-            PRODUCED_RECORDS.add(append.header.record_count)
-            PRODUCED_BYTES.add(append.size_bytes)
-    elif isinstance(error, FrazilError):
-        _refuse(result, error)
-    else:  # the log has ended the process already, or is about to
-        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    else:
+        result.base_offset = NO_OFFSET
+
+
+def _count(append: Append, *, is_duplicate: bool) -> None:
+    if is_duplicate:
+        DUPLICATES.add()
+    else:
+        PRODUCED_BATCHES.add()
+        PRODUCED_RECORDS.add(append.header.record_count)
+        PRODUCED_BYTES.add(append.size_bytes)
 
 
 def _refuse(
@@ -112,3 +147,5 @@ def _refuse(
     REFUSED.add(reason=reason_of(error))
     result.error_code = error_code(error) if code is None else code
     result.error_message = str(error)
+    if isinstance(error, InvalidRecord):
+        result.record_errors = [ProduceResponse.BatchIndexAndErrorMessage(error.index, str(error))]

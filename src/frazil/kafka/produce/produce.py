@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from itertools import zip_longest
 
 from frazil.errors import FrazilError, Malformed, Overloaded, Rejected
 from frazil.httpd import WorkerThreads
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.loop_inbox import LoopInbox
-from frazil.kafka.produce.pending import PendingProduce
+from frazil.kafka.produce.otlp_batches import CheckedBatch, OtlpBatches
+from frazil.kafka.produce.pending import PendingProduce, Submitted
 from frazil.kafka.produce.refused_sequences import RefusedSequences
 from frazil.kafka.router import ApiRouter, PendingReply
-from frazil.kafka.topics.topics import why_read_only
+from frazil.kafka.topics.topics import TELEMETRY, why_read_only
 from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.kafka.wire.messages.produce import ProduceRequest
 from frazil.log import Append, AppendResult, BatchHeader, Log, is_compressed, parse_header
 from frazil.log.produce import CrcMismatch, append_of_batch
-from frazil.model import Clock, MiB, TopicPartition
+from frazil.model import Clock, MiB, Signal, TopicPartition
 
 PRODUCE = 0
 ACKS = (-1, 0, 1)
@@ -49,12 +51,15 @@ class Produce:
         clock: Clock,
         threads: WorkerThreads,
         transactions: TransactionHandlers,
+        otlp: OtlpBatches | None = None,
     ) -> None:
+        """Without `otlp` the topics of telemetry cannot be written to."""
         self._log = log
         self._inbox = inbox
         self._clock = clock
         self._threads = threads
         self._transactions = transactions
+        self._otlp = otlp
         self._refused = RefusedSequences()
 
     def register(self, router: ApiRouter) -> None:
@@ -69,7 +74,7 @@ class Produce:
         if only is None or self._joins(request, context):
             return None
         target, records = only
-        if not _is_checked_inline(records):
+        if target.topic in TELEMETRY or not _is_checked_inline(records):
             return None
         pending = PendingProduce(self._inbox, self._clock)
         pending.topic(target.topic)
@@ -84,7 +89,7 @@ class Produce:
             pending.refuse(target.partition, *_reason(refused))
         else:
             self._refused.accepted(target, append.header)
-            pending.await_append(self._log.partition(*target), append, appended)
+            pending.await_appends(self._log.partition(*target), [Submitted(append, appended)])
         return pending.sealed()
 
     async def produce(
@@ -129,24 +134,37 @@ class Produce:
             raise Malformed("a produce request needs one batch per partition, and has none")
         try:
             self._check_writable(target)
-            if _is_checked_inline(records):
-                append = _valid(records)
-            else:
-                append = await self._threads.run(_valid, records)
-            if append.header.is_transactional and joined is not ErrorCode.NONE:
+            batch = await self._checked(target.topic, records)
+            header = batch.appends[0].header
+            if header.is_transactional and joined is not ErrorCode.NONE:
                 raise _Refused(joined, Rejected("the partition is no part of the transaction"))
-            appended = await self._submitted_when_free(request, context, target, append)
+            submitted = []
+            for append, on_stored in zip_longest(batch.appends, batch.on_stored):
+                appended = await self._submitted_when_free(request, context, target, append)
+                submitted.append(Submitted(append, appended, on_stored))
         except (FrazilError, _Refused):
             self._note_refused(target, records)
             raise
-        self._refused.accepted(target, append.header)
-        pending.await_append(self._log.partition(*target), append, appended)
+        self._refused.accepted(target, header)
+        pending.await_appends(self._log.partition(*target), submitted)
 
     def _check_writable(self, target: TopicPartition) -> None:
         """Raise if clients cannot write to a partition."""
         why = why_read_only(self._log.partition(*target).topic)
+        if target.topic in TELEMETRY and self._otlp is None:
+            why = f"topic {target.topic} holds telemetry, which cannot be checked here"
         if why is not None:
             raise _Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, Rejected(why))
+
+    async def _checked(self, topic: str, records: memoryview) -> CheckedBatch:
+        """Return a valid batch for a topic."""
+        signal = TELEMETRY.get(topic)
+        if signal is not None:
+            assert self._otlp is not None
+            return await self._threads.run(_valid_otlp, self._otlp, signal, records)
+        if _is_checked_inline(records):
+            return CheckedBatch((_valid(records),))
+        return CheckedBatch((await self._threads.run(_valid, records),))
 
     def _submitted(
         self,
@@ -242,6 +260,14 @@ def _valid(records: memoryview) -> Append:
     """Return a batch, checked with all its records."""
     try:
         return append_of_batch(records)
+    except CrcMismatch as error:
+        raise _Refused(ErrorCode.CORRUPT_MESSAGE, error) from None
+
+
+def _valid_otlp(otlp: OtlpBatches, signal: Signal, records: memoryview) -> CheckedBatch:
+    """Return a batch of OTLP requests, each of them checked."""
+    try:
+        return otlp.checked(signal, records)
     except CrcMismatch as error:
         raise _Refused(ErrorCode.CORRUPT_MESSAGE, error) from None
 

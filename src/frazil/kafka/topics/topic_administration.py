@@ -13,7 +13,7 @@ from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.router import ApiRouter
 from frazil.kafka.topics.topic_configs import OWN, default_config, is_topic_config, with_configs
-from frazil.kafka.topics.topics import TOPIC_RESOURCE, why_read_only
+from frazil.kafka.topics.topics import TOPIC_RESOURCE, is_protected
 from frazil.kafka.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from frazil.kafka.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -165,7 +165,7 @@ class TopicAdministration:
         """Return the new start of a partition, and the code for the client."""
         try:
             partition = self._log.partition(topic, asked.partition_index)
-            if why_read_only(topic) is not None:
+            if is_protected(topic):
                 return NO_OFFSET, ErrorCode.TOPIC_AUTHORIZATION_FAILED
             before = asked.offset
             if before == ALL_RECORDS:
@@ -261,7 +261,7 @@ class TopicAdministration:
 
 def _protected(topic: str) -> Outcome | None:
     """Return the refusal to change a topic that belongs to the node; None if it may be changed."""
-    if why_read_only(topic) is None:
+    if not is_protected(topic):
         return None
     why = f"topic {topic} belongs to the node and cannot be changed or deleted"
     return ErrorCode.TOPIC_AUTHORIZATION_FAILED, why

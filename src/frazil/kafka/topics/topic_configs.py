@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frazil.errors import Malformed
@@ -162,9 +162,9 @@ def is_topic_config(name: str, log: LogConfig) -> bool:
 
 
 def config_entries(
-    config: TopicConfig, port: KafkaPortConfig, log: LogConfig
+    config: TopicConfig, port: KafkaPortConfig, log: LogConfig, *, is_telemetry: bool = False
 ) -> Iterator[ConfigEntry]:
-    """Yield every setting of a topic, by name."""
+    """Yield every setting of a topic, by name. Records of telemetry get the time of the node."""
     default = default_config(port)
     entries = {
         name: ConfigEntry(
@@ -177,6 +177,9 @@ def config_entries(
     }
     for name, (value, kind) in _fixed(log):
         entries[name] = ConfigEntry(name=name, value=value, kind=kind, is_default=True)
+    if is_telemetry:
+        time_type = entries["message.timestamp.type"]
+        entries[time_type.name] = replace(time_type, value="LogAppendTime")
     for name in sorted(entries):
         yield entries[name]
 

@@ -37,7 +37,8 @@ METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS, DESCRIBE_CLUSTER = 3, 19, 32, 60
 
 INTERNAL_PREFIX = "__"
 """Topics that only the node itself writes to."""
-TELEMETRY = frozenset(signal.topic for signal in Signal)
+TELEMETRY = {signal.topic: signal for signal in Signal}
+"""Topics whose records are OTLP requests."""
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_SOURCE = 1, 4, 5
@@ -52,11 +53,14 @@ BROKER_ENDPOINTS = 1
 
 def why_read_only(topic: str) -> str | None:
     """Return why clients cannot write to a topic; None if they can."""
-    if topic in TELEMETRY:
-        return f"topic {topic} holds telemetry: send it to the OTLP ports"
     if topic == DEAD_LETTERS or topic.startswith(INTERNAL_PREFIX):
         return f"topic {topic} is internal: only the node writes to it"
     return None
+
+
+def is_protected(topic: str) -> bool:
+    """Return whether a topic belongs to the node: clients cannot create, change or delete it."""
+    return topic in TELEMETRY or why_read_only(topic) is not None
 
 
 class Topics:
@@ -117,7 +121,7 @@ class Topics:
         except Malformed:
             return MetadataResponse.MetadataResponseTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
         if not self._log.has_topic(name):
-            if not may_create or not self._config.auto_create_topics or why_read_only(name):
+            if not may_create or not self._config.auto_create_topics or is_protected(name):
                 return MetadataResponse.MetadataResponseTopic(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name
                 )
@@ -181,8 +185,8 @@ class Topics:
             raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, str(error)) from None
         if self._log.has_topic(name):
             raise _Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
-        why = why_read_only(name)
-        if why is not None:
+        if is_protected(name):
+            why = f"topic {name} belongs to the node: it creates it itself"
             raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
         config = self._config_of(asked)
         topic_id = UUID_ZERO
@@ -242,7 +246,9 @@ class Topics:
         entries: Iterable[ConfigEntry] = ()
         if kind == TOPIC_RESOURCE and self._log.has_topic(name):
             config = self._log.topic(name).config
-            entries = config_entries(config, self._config, self._log.config)
+            entries = config_entries(
+                config, self._config, self._log.config, is_telemetry=name in TELEMETRY
+            )
         elif kind == TOPIC_RESOURCE:
             code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}"
         elif kind == BROKER_RESOURCE and name in ("", str(NODE_ID)):
