@@ -12,8 +12,13 @@ from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.groups.coordinator import GroupCoordinator
-from frazil.kafka.groups.membership import JoiningClient
+from frazil.kafka.groups.member import JoiningClient
 from frazil.kafka.router import ApiRouter, promised
+from frazil.kafka.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from frazil.kafka.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from frazil.kafka.wire.messages.delete_groups import DeleteGroupsRequest
 from frazil.kafka.wire.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -34,6 +39,8 @@ from frazil.kafka.wire.messages.sync_group import SyncGroupRequest
 
 KEYS_VERSION = 4
 """From this version on a FindCoordinator request names several groups."""
+GROUP_FEATURE, GROUP_FEATURE_LEVEL = "group.version", 1
+"""Tells clients that the server can assign partitions (KIP-848)."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """What a coordinator is asked for."""
 
@@ -71,6 +78,9 @@ class GroupHandlers:
         router.add(16, "0-5", self.list_groups)
         router.add(42, "0-2", self.delete_groups)
         router.add(47, "0", self.offset_delete)
+        router.add(68, "0-1", self.consumer_group_heartbeat)
+        router.add(69, "0-1", self.consumer_group_describe)
+        router.add_feature(GROUP_FEATURE, GROUP_FEATURE_LEVEL)
 
     def close(self) -> None:
         """Run no more timers."""
@@ -122,14 +132,22 @@ class GroupHandlers:
         self, request: JoinGroupRequest, context: RequestContext
     ) -> asyncio.Future[Any]:
         """Answered when the generation is complete."""
-        client = JoiningClient(
-            client_id=context.client_id,
-            client_host=f"/{context.client_host}",
-            api_version=context.api_version,
-        )
         future, reply = promised()
-        self.coordinator.membership.join(request, client, reply)
+        self.coordinator.membership.join(request, _client_of(context), reply)
         return future
+
+    async def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, context: RequestContext
+    ) -> asyncio.Future[Any]:
+        """Answered when the epoch and the partitions of the member are durable."""
+        future, reply = promised()
+        self.coordinator.heartbeats.heartbeat(request, _client_of(context), reply)
+        return future
+
+    async def consumer_group_describe(
+        self, request: ConsumerGroupDescribeRequest, context: RequestContext
+    ) -> ConsumerGroupDescribeResponse:
+        return self.coordinator.descriptions.describe(request)
 
     async def sync_group(
         self, request: SyncGroupRequest, context: RequestContext
@@ -154,7 +172,7 @@ class GroupHandlers:
     ) -> asyncio.Future[Any]:
         """Answered when the offsets are durable."""
         future, reply = promised()
-        self.coordinator.commits.commit(request, reply)
+        self.coordinator.commits.commit(request, context.api_version, reply)
         return future
 
     async def offset_fetch(
@@ -187,3 +205,11 @@ class GroupHandlers:
         future, reply = promised()
         self.coordinator.administration.delete_offsets(request, reply)
         return future
+
+
+def _client_of(context: RequestContext) -> JoiningClient:
+    return JoiningClient(
+        client_id=context.client_id,
+        client_host=f"/{context.client_host}",
+        api_version=context.api_version,
+    )
