@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.consumer.records import by_topic
 from frazil.kafka.groups.consumer_group import MemberState
 from frazil.kafka.groups.group import GroupState
 from frazil.kafka.groups.member import JoiningClient
@@ -185,6 +186,22 @@ def test_a_lost_answer(node: Node) -> None:
     settle(node, first, second)
     assert first.errors == second.errors == []
     assert first.owned | second.owned == partitions_of(node, TOPIC)
+
+
+def test_an_old_request_is_fenced(node: Node) -> None:
+    """One that was delayed claims partitions which its member has given up."""
+    first, second = ServerConsumer(node, "a"), ServerConsumer(node, "b")
+    settle(node, first, rounds=1)
+    every = first.owned
+    settle(node, first, second)
+    assert (first.epoch, len(first.owned)) == (2, 2)
+    kind = ConsumerGroupHeartbeatRequest.TopicPartitions
+    for owned, expected in (
+        (every, ErrorCode.FENCED_MEMBER_EPOCH),
+        (first.owned, ErrorCode.NONE),
+    ):
+        listed = [kind(*each) for each in by_topic(owned).items()]
+        assert code(node, member_id="a", member_epoch=1, topic_partitions=listed) is expected
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from frazil.errors import Malformed
 from frazil.kafka.groups.consumer_group import (
@@ -17,7 +17,6 @@ from frazil.kafka.groups.consumer_group import (
     Partitions,
 )
 from frazil.kafka.groups.journal import KeyValue
-from frazil.kafka.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from frazil.kafka.wire.messages.group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -62,14 +61,13 @@ def _listed(kind: type[P], partitions: Partitions) -> list[P]:
     return [kind(topic_id, numbers) for topic_id, numbers in by_topic(partitions).items()]
 
 
-def read_partitions(
-    topics: Iterable[
-        ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
-        | ConsumerGroupTargetAssignmentMemberValue.TopicPartition
-        | ConsumerGroupHeartbeatRequest.TopicPartitions
-    ],
-) -> Partitions:
-    """Return the partitions in a record or a request."""
+class _Listed(Protocol):
+    topic_id: bytes
+    partitions: list[int]
+
+
+def read_partitions(topics: Iterable[_Listed]) -> Partitions:
+    """Return the partitions in a record or a message."""
     return frozenset(
         IdPartition(topic.topic_id, number) for topic in topics for number in topic.partitions
     )
