@@ -54,9 +54,9 @@ def main(address: str, group: str, subscription: str, *settings: str) -> None:
         try:
             consumer.commit(message=message, asynchronous=False)
         except KafkaException as error:
-            say("refused", [message.partition()], reason=str(error))
+            say("refused", [message.partition() or 0], reason=str(error))
             continue  # the record is read again
-        say("commit", [message.partition()], offset=message.offset())
+        say("commit", [message.partition() or 0], offset=message.offset())
     consumer.close()
     say("end", [])
 
