@@ -9,6 +9,8 @@ import msgspec
 
 from frazil.backup import BackupManifest, read_manifest
 from frazil.disk import read_checkpoint
+from frazil.kafka.groups.consumer.records import ConsumerGroupLoader, records_between
+from frazil.kafka.groups.consumer_group import ConsumerGroupData, IdPartition, MemberState
 from frazil.kafka.groups.records import (
     CommittedOffset,
     read_group,
@@ -94,6 +96,26 @@ def test_consumer_offsets() -> None:
     assert (group.group_id, group.generation, group.state) == ("billing", 7, "Stable")
     assert (member.member_id, member.session_timeout_ms) == ("app-1", 45_000)
     assert (member.protocols, member.assignment) == ((("range", b"\0\1"),), b"\0\2")
+
+
+def test_groups_whose_partitions_the_server_assigns() -> None:
+    page = "consumer-offsets"
+    loader = ConsumerGroupLoader()
+    names = {3: "epoch", 5: "member", 8: "owned", 16: "regex"}
+    examples = {
+        kind: (example(page, f"{n}_key"), example(page, f"{n}_value")) for kind, n in names.items()
+    }
+    for kind, record in examples.items():
+        loader.take(kind, *record)
+    (group,) = loader.finish()
+    (member,) = group.members.values()
+    assert (group.group_id, group.data.epoch, group.data.metadata_hash) == ("billing", 7, 1)
+    assert group.data.regexes == {"o.*": ("orders",)}
+    assert (member.member_id, member.topics, member.regex) == ("app-1", ("orders",), "o.*")
+    assert (member.epoch, member.previous_epoch, member.state) == (7, 6, MemberState.STABLE)
+    assert member.assigned == {IdPartition(bytes(range(16)), number) for number in (0, 1)}
+    written = records_between("billing", ConsumerGroupData(), group.data, 1_700_000_000_000)
+    assert set(written) == set(examples.values())
 
 
 def test_transaction_state() -> None:

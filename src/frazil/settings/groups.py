@@ -32,6 +32,16 @@ class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     session_timeout_ms_max: Annotated[
         int, doc("Longest session timeout that a member may ask for.")
     ] = 1_800_000
+    consumer_session_timeout_ms: Annotated[
+        int,
+        doc(
+            "Remove a member that was silent for this long, if the server assigns the partitions "
+            "(`group.protocol=consumer`)."
+        ),
+    ] = 45_000
+    consumer_heartbeat_interval_ms: Annotated[
+        int, doc("How often such members are told to send heartbeats.")
+    ] = 5_000
     initial_rebalance_delay_ms: Annotated[
         int, doc("Wait this long for more members when the first one joins. 0 does not wait.")
     ] = 500
@@ -52,6 +62,14 @@ class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 f"kafka.groups.session_timeout_ms_max ({self.session_timeout_ms_max})",
                 "kafka.groups.session_timeout_ms_min",
                 "kafka.groups.session_timeout_ms_max",
+            )
+        if self.consumer_heartbeat_interval_ms >= self.consumer_session_timeout_ms:
+            raise InvalidSetting(
+                "kafka.groups.consumer_heartbeat_interval_ms "
+                f"({self.consumer_heartbeat_interval_ms}) is not below "
+                f"kafka.groups.consumer_session_timeout_ms ({self.consumer_session_timeout_ms})",
+                "kafka.groups.consumer_heartbeat_interval_ms",
+                "kafka.groups.consumer_session_timeout_ms",
             )
         if self.metadata_bytes_max > STRING_BYTES_MAX:
             raise InvalidSetting(

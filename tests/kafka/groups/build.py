@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.coordinator import GroupCoordinator
-from frazil.kafka.groups.membership import JoiningClient
+from frazil.kafka.groups.member import JoiningClient
 from frazil.kafka.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from frazil.kafka.wire.messages.heartbeat import HeartbeatRequest
 from frazil.kafka.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -130,7 +130,7 @@ class Node:
             member_id=member_id,
             topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=TOPIC, partitions=[each])],
         )
-        self.coordinator.commits.commit(request, box)
+        self.coordinator.commits.commit(request, 9, box)
         return box
 
     def fetch(

@@ -32,7 +32,7 @@ def node() -> Node:
 
 
 def group_of(node: Node) -> ClassicGroup:
-    group = node.coordinator.groups.get(GROUP)
+    group = node.coordinator.groups.classic(GROUP)
     assert group is not None
     return group
 

@@ -132,7 +132,7 @@ def test_offsets_of_empty_groups_expire(node: Node) -> None:
     settle(node, member)
     node.commit(0, 5, generation=member.generation, member_id=member.member_id)
     node.run()
-    group = node.coordinator.groups.get(GROUP)
+    group = node.coordinator.groups.classic(GROUP)
     assert group is not None
     group.members[member.member_id].session_timeout_ms = 2 * CONFIG.offsets_retention_ms
     member.heartbeat()

@@ -110,13 +110,29 @@ def test_a_topic_by_the_tools(node: Node) -> None:
     assert "made" not in tools.run(topics, "--list").split()
 
 
-def test_the_new_group_protocol_is_refused_clearly(node: Node) -> None:
-    tools = Tools(node, "4.2.1")
-    said = tools.run(
-        *(f"{TOOLS}.consumer.ConsoleConsumer", "--topic", "any", "--group", "new"),
-        *("--command-property", "group.protocol=consumer", "--timeout-ms", str(WAIT_S * 500)),
+def test_groups_whose_partitions_the_server_assigns(node: Node) -> None:
+    """Members join, commit and leave; by names and by a regular expression."""
+    tools, topic = Tools(node, "4.2.1"), "assigned"
+    tools.events(
+        *(f"{TOOLS}.VerifiableProducer", "--topic", topic, "--max-messages", str(COUNT)),
+        *("--acks", "-1"),
     )
-    assert "Set group.protocol=classic" in said
+    read = tools.events(
+        *(f"{TOOLS}.VerifiableConsumer", "--topic", topic, "--group-id", topic),
+        *("--max-messages", str(COUNT), "--reset-policy", "earliest"),
+        *("--group-protocol", "consumer", "--group-remote-assignor", "range"),
+    )
+    assert sum(each["count"] for each in read if each["name"] == "records_consumed") == COUNT
+    groups = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
+    described = tools.run(groups, "--describe", "--group", topic)
+    (line,) = [each.split() for each in described.splitlines() if each.startswith(topic)]
+    assert line[2:6] == ["0", str(COUNT), str(COUNT), "0"]
+    again = tools.run(
+        *(f"{TOOLS}.consumer.ConsoleConsumer", "--include", "assig.*", "--group", "console"),
+        *("--from-beginning", "--max-messages", str(COUNT), "--timeout-ms", str(WAIT_S * 500)),
+        *("--command-property", "group.protocol=consumer"),
+    )
+    assert sorted(map(int, again.split()[:COUNT])) == list(range(COUNT))
 
 
 def test_the_compatibility_test_of_kafka(node: Node) -> None:

@@ -214,7 +214,7 @@ class BrokerAdmin:
         return [
             GroupDescription(
                 group=name,
-                state=found.state.name,
+                state=_state(found.state.name),
                 assignor=found.partition_assignor,
                 members=[_member(each) for each in found.members],
             )
@@ -270,6 +270,12 @@ class BrokerAdmin:
         except TimeoutError:
             address = self._brokers.address
             raise Unavailable(f"Kafka at {address} did not answer in {2 * REQUEST_S:g} s") from None
+
+
+def _state(name: str) -> str:
+    """Return the name of a state. librdkafka has none for two that groups have whose partitions the
+    server assigns: Assigning, which is short, and Reconciling."""
+    return "RECONCILING" if name == "UNKNOWN" else name
 
 
 def _member(found: Any) -> GroupMember:

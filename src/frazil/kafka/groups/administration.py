@@ -7,9 +7,12 @@ from functools import partial
 
 from frazil.errors import Malformed
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.consumer.descriptions import ConsumerDescriptions
+from frazil.kafka.groups.consumer.records import group_tombstones
+from frazil.kafka.groups.consumer_group import ConsumerGroup
 from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.group import ClassicGroup, GroupState
-from frazil.kafka.groups.groups import Groups
+from frazil.kafka.groups.groups import Group, Groups
 from frazil.kafka.groups.journal import KeyValue
 from frazil.kafka.groups.member import Reply
 from frazil.kafka.groups.offset_commits import PartitionCount
@@ -29,7 +32,8 @@ from frazil.model import TopicPartition
 
 NOT_FOUND_VERSION = 6
 """From this version on a group that does not exist is an error; before, it is described as dead."""
-CLASSIC = "Classic"
+CLASSIC, CONSUMER = "Classic", "Consumer"
+"""Types of groups."""
 CONSUMER_PROTOCOL = "consumer"
 """Protocol type of groups whose members subscribe to topics."""
 
@@ -40,9 +44,14 @@ class Administration:
     """Owned by one thread."""
 
     def __init__(
-        self, groups: Groups, offsets: OffsetStore, partition_count: PartitionCount
+        self,
+        groups: Groups,
+        offsets: OffsetStore,
+        descriptions: ConsumerDescriptions,
+        partition_count: PartitionCount,
     ) -> None:
         self._groups = groups
+        self._descriptions = descriptions
         self._offsets = offsets
         self._partition_count = partition_count
 
@@ -62,6 +71,8 @@ class Administration:
                 missing.error_code = ErrorCode.GROUP_ID_NOT_FOUND
                 missing.error_message = f"there is no group {group_id}"
             return missing
+        if isinstance(group, ConsumerGroup):
+            return self._descriptions.as_classic(group)
         is_stable = group.state is GroupState.STABLE
         return DescribeGroupsResponse.DescribedGroup(
             group_id=group_id,
@@ -89,13 +100,13 @@ class Administration:
             groups=[
                 ListGroupsResponse.ListedGroup(
                     group_id=group.group_id,
-                    protocol_type=group.protocol_type or "",
+                    protocol_type=_protocol_type(group),
                     group_state=group.state,
-                    group_type=CLASSIC,
+                    group_type=_type_of(group),
                 )
                 for group in self._groups
                 if not states or group.state.lower() in states
-                if not types or CLASSIC.lower() in types
+                if not types or _type_of(group).lower() in types
             ]
         )
 
@@ -117,24 +128,24 @@ class Administration:
                 finish(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
             elif group.state is GroupState.DEAD:
                 finish(group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            elif group.state is not GroupState.EMPTY or group.invited:
+            elif not group.is_removable:
                 finish(group_id, ErrorCode.NON_EMPTY_GROUP)
             else:
                 self._delete(group, partial(finish, group_id))
 
-    def _delete(self, group: ClassicGroup, removed: Removed) -> None:
+    def _delete(self, group: Group, removed: Removed) -> None:
         """Delete a group. Nobody can join it meanwhile."""
-        group.state = GroupState.DEAD
+        self._groups.set_dead(group, True)
 
         def done(error: ErrorCode) -> None:
             if error is ErrorCode.NONE:
                 self._groups.remove(group)
             else:
-                group.state = GroupState.EMPTY
+                self._groups.set_dead(group, False)
             removed(error)
 
         partitions = self._offsets.known_partitions(group.group_id)
-        self.remove_offsets(group.group_id, partitions, done, with_group=True)
+        self.remove_offsets(group.group_id, partitions, done, group=group)
 
     def remove_offsets(
         self,
@@ -142,13 +153,13 @@ class Administration:
         partitions: Iterable[TopicPartition],
         removed: Removed,
         *,
-        with_group: bool = False,
+        group: Group | None = None,
     ) -> None:
         """Write tombstones of offsets, and of the group; then forget the offsets."""
         keys = list(partitions)
         records: list[KeyValue] = [(offset_key(group_id, each), None) for each in keys]
-        if with_group:
-            records.append((group_key(group_id), None))
+        if group is not None:
+            records += [*group.old_records, *_tombstones(group)]
         if not records:
             removed(ErrorCode.NONE)
             return
@@ -171,7 +182,7 @@ class Administration:
         if group is None or group.state is GroupState.DEAD:
             reply(OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
             return
-        if group.members and group.protocol_type != CONSUMER_PROTOCOL:
+        if group.members and _protocol_type(group) != CONSUMER_PROTOCOL:
             reply(OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))
             return
         subscribed = subscribed_topics(group)
@@ -193,12 +204,28 @@ class Administration:
 
         self.remove_offsets(group.group_id, chosen, removed)
 
-    def _has(self, group: ClassicGroup, key: TopicPartition) -> bool:
+    def _has(self, group: Group, key: TopicPartition) -> bool:
         return key in self._offsets.known_partitions(group.group_id)
 
 
-def subscribed_topics(group: ClassicGroup) -> set[str] | None:
+def _type_of(group: Group) -> str:
+    return CLASSIC if isinstance(group, ClassicGroup) else CONSUMER
+
+
+def _protocol_type(group: Group) -> str:
+    return CONSUMER_PROTOCOL if isinstance(group, ConsumerGroup) else group.protocol_type or ""
+
+
+def _tombstones(group: Group) -> list[KeyValue]:
+    if isinstance(group, ConsumerGroup):
+        return group_tombstones(group.group_id, group.data)
+    return [(group_key(group.group_id), None)]
+
+
+def subscribed_topics(group: Group) -> set[str] | None:
     """Return the topics that members are subscribed to; None if a member does not say."""
+    if isinstance(group, ConsumerGroup):
+        return group.data.subscribed_topics()
     topics: set[str] = set()
     for member in group.members.values():
         for _, metadata in member.protocols:

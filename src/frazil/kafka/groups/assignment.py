@@ -23,7 +23,7 @@ class Assignment:
     def sync(self, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:
         """Answer a member with its partitions, once the leader has sent them and they are
         durable."""
-        group = self._groups.get(request.group_id)
+        group = self._groups.classic(request.group_id)
         error = self._check(group, request)
         if error is not ErrorCode.NONE or group is None:
             reply(SyncGroupResponse(error_code=error))
@@ -93,7 +93,7 @@ class Assignment:
         """Note that a member lives, and tell it of a rebalance."""
         if not request.group_id:
             return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-        group = self._groups.get(request.group_id)
+        group = self._groups.classic(request.group_id)
         if group is None or group.state in (GroupState.EMPTY, GroupState.DEAD):
             return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
         error = group.check_generation(

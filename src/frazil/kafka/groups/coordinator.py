@@ -11,7 +11,12 @@ from frazil.errors import Unknown
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.administration import Administration
 from frazil.kafka.groups.assignment import Assignment
+from frazil.kafka.groups.consumer.descriptions import ConsumerDescriptions
+from frazil.kafka.groups.consumer.heartbeats import ConsumerHeartbeats
+from frazil.kafka.groups.consumer.known_topics import KnownTopics
+from frazil.kafka.groups.consumer_group import ConsumerGroup
 from frazil.kafka.groups.expiry import Expiry
+from frazil.kafka.groups.group import ClassicGroup
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.journal import Journal, Post
 from frazil.kafka.groups.lag import GroupLag, RecentLag, lag_of
@@ -43,14 +48,22 @@ class GroupCoordinator:
         self.offsets = OffsetStore()
         if journal.has_topic:
             load(journal.partition, self.groups, self.offsets)
+        self.known_topics = KnownTopics(log, self.timers)
         self._rebalance = rebalance = Rebalance(self.groups)
         self.membership = Membership(self.groups, rebalance)
         self.assignment = Assignment(self.groups, rebalance)
         self.commits = OffsetCommits(self.groups, self.offsets, rebalance, self._partition_count)
-        self.queries = OffsetQueries(self.offsets)
-        self.administration = Administration(self.groups, self.offsets, self._partition_count)
+        self.queries = OffsetQueries(self.groups, self.offsets)
+        self.heartbeats = ConsumerHeartbeats(self.groups, self.known_topics)
+        self.descriptions = ConsumerDescriptions(self.groups, self.known_topics)
+        self.administration = Administration(
+            self.groups, self.offsets, self.descriptions, self._partition_count
+        )
         for group in self.groups:
-            rebalance.resume(group)
+            if isinstance(group, ConsumerGroup):
+                self.heartbeats.resume(group)
+            else:
+                rebalance.resume(group)
         Expiry(self.groups, self.offsets, self.administration).start()
 
     def _partition_count(self, topic: str) -> int:
@@ -62,10 +75,12 @@ class GroupCoordinator:
     def stop(self) -> None:
         """Answer all members that wait: the port closes."""
         for group in self.groups:
-            self._rebalance.abandon(group)
+            if isinstance(group, ClassicGroup):
+                self._rebalance.abandon(group)
 
     def topic_deleted(self, topic: str) -> None:
         """Forget all offsets of a topic that no longer exists."""
+        self.known_topics.refresh()
         for group_id in list(self.offsets.group_ids()):
             known = self.offsets.known_partitions(group_id)
             gone = [partition for partition in known if partition.topic == topic]

@@ -7,8 +7,8 @@ from functools import partial
 
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.administration import Administration
-from frazil.kafka.groups.group import NO_GENERATION, ClassicGroup, GroupState
-from frazil.kafka.groups.groups import Groups
+from frazil.kafka.groups.group import ClassicGroup
+from frazil.kafka.groups.groups import Group, Groups
 from frazil.kafka.groups.offsets import OffsetStore
 from frazil.kafka.groups.records import NO_TIME, CommittedOffset
 from frazil.metrics import Counter
@@ -43,7 +43,7 @@ class Expiry:
         looked_at = 0
         while group_ids and looked_at < OFFSETS_PER_STEP:
             group = self._groups.get(group_ids.pop())
-            if group is not None and group.state is GroupState.EMPTY and not group.invited:
+            if group is not None and group.is_removable:
                 looked_at += 1 + len(self._offsets.of_group(group.group_id))
                 self._expire(group)
         if group_ids:
@@ -51,7 +51,7 @@ class Expiry:
         else:
             self.start()
 
-    def _expire(self, group: ClassicGroup) -> None:
+    def _expire(self, group: Group) -> None:
         known = self._offsets.known_partitions(group.group_id)
         if not known:
             self._remove(group)
@@ -64,14 +64,14 @@ class Expiry:
             self._administration.remove_offsets(group.group_id, some, _ignore)
 
     def _old(
-        self, group: ClassicGroup, offsets: Mapping[TopicPartition, CommittedOffset]
+        self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> list[TopicPartition]:
         now_ms = self._groups.time.now_ms()
         retention_ms = self._groups.config.offsets_retention_ms
         found = []
         for partition, each in offsets.items():
             since_ms = each.commit_ms
-            if group.protocol_type is not None:
+            if not isinstance(group, ClassicGroup) or group.protocol_type is not None:
                 since_ms = max(since_ms, group.state_ms)
             expire_ms = since_ms + retention_ms
             if each.expire_ms != NO_TIME:
@@ -80,23 +80,23 @@ class Expiry:
                 found.append(partition)
         return found
 
-    def _is_busy(self, group: ClassicGroup, partition: TopicPartition) -> bool:
+    def _is_busy(self, group: Group, partition: TopicPartition) -> bool:
         return self._offsets.is_busy(group.group_id, partition)
 
-    def _remove(self, group: ClassicGroup) -> None:
+    def _remove(self, group: Group) -> None:
         """Remove a group without members and offsets."""
-        if group.saved_generation == NO_GENERATION:
+        if not group.is_saved and not group.old_records:
             self._groups.remove(group)
             return
-        group.state = GroupState.DEAD
+        self._groups.set_dead(group, True)
 
         def removed(error: ErrorCode) -> None:
             if error is ErrorCode.NONE:
                 self._groups.remove(group)
             else:
-                group.state = GroupState.EMPTY
+                self._groups.set_dead(group, False)
 
-        self._administration.remove_offsets(group.group_id, (), removed, with_group=True)
+        self._administration.remove_offsets(group.group_id, (), removed, group=group)
 
 
 def _ignore(_: ErrorCode) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.journal import KeyValue
 from frazil.kafka.groups.member import Member, Protocols
 from frazil.kafka.groups.timers import GroupTimer
 
@@ -25,6 +26,9 @@ class GroupState(enum.StrEnum):
     PREPARING = "PreparingRebalance"
     COMPLETING = "CompletingRebalance"
     STABLE = "Stable"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    """The last two are states of groups whose partitions the server assigns."""
     DEAD = "Dead"
 
 
@@ -59,8 +63,21 @@ class ClassicGroup:
         """The leader's assignment is on its way to the disk."""
         self.when_saved: list[Callable[[ErrorCode], None]] = []
         """What waits until the generation is durable."""
+        self.old_records: list[KeyValue] = []
+        """Tombstones of what the group was before it became a classic one, until they are
+        durable."""
         self.size_bytes = 0
         self._supporters: Counter[str] = Counter()
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether there is a record of it."""
+        return self.saved_generation != NO_GENERATION
+
+    @property
+    def is_removable(self) -> bool:
+        """Whether nobody is, or is about to become, a member."""
+        return self.state is GroupState.EMPTY and not self.invited
 
     def add(self, member: Member) -> None:
         """Add a member; the first one leads."""

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator
 
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.consumer_group import ConsumerGroup
 from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.group import ClassicGroup, GroupState
 from frazil.kafka.groups.journal import Journal
@@ -18,6 +19,7 @@ PREFIX_CHARS_MAX = 255
 """Characters of a client's name that its member id begins with. Ids of any length would not fit
 into records."""
 
+Group = ClassicGroup | ConsumerGroup
 Saved = Callable[[ErrorCode], None]
 """Called once: NONE when the group is durable, otherwise why it is not."""
 
@@ -39,30 +41,42 @@ class Groups:
         self.timers = timers
         self.time = time
         self._rand = rand
-        self._groups: dict[str, ClassicGroup] = {}
+        self._groups: dict[str, Group] = {}
 
-    def get(self, group_id: str) -> ClassicGroup | None:
+    def get(self, group_id: str) -> Group | None:
         return self._groups.get(group_id)
 
-    def create(self, group_id: str) -> ClassicGroup | None:
-        """Return the group; a new one if there is none. None if there are too many."""
+    def classic(self, group_id: str) -> ClassicGroup | None:
+        """Return the group if it is a classic one."""
         group = self._groups.get(group_id)
-        if group is None and len(self._groups) < self.config.groups_max:
-            group = ClassicGroup(group_id, self.time.now_ms())
-            self._groups[group_id] = group
+        return group if isinstance(group, ClassicGroup) else None
+
+    def create(self, group_id: str) -> ClassicGroup | None:
+        """Create a classic group. None if there are too many."""
+        if len(self._groups) >= self.config.groups_max:
+            return None
+        group = ClassicGroup(group_id, self.time.now_ms())
+        self._groups[group_id] = group
         return group
 
-    def put(self, group: ClassicGroup) -> None:
-        """Add a group that was read from the log."""
+    def put(self, group: Group) -> None:
+        """Add a group that was read from the log, or replaces one of the other kind."""
         self._groups[group.group_id] = group
 
-    def remove(self, group: ClassicGroup) -> None:
+    def set_dead(self, group: Group, is_dead: bool) -> None:
+        """Refuse all requests to a group while it is being deleted; or go on, if it was not."""
+        if isinstance(group, ConsumerGroup):
+            group.is_dead = is_dead
+        else:
+            group.state = GroupState.DEAD if is_dead else GroupState.EMPTY
+
+    def remove(self, group: Group) -> None:
         """Forget a group."""
-        group.state = GroupState.DEAD
+        self.set_dead(group, True)
         if self._groups.get(group.group_id) is group:
             del self._groups[group.group_id]
 
-    def __iter__(self) -> Iterator[ClassicGroup]:
+    def __iter__(self) -> Iterator[Group]:
         return iter(self._groups.values())
 
     def __len__(self) -> int:
@@ -89,7 +103,8 @@ class Groups:
             error = storage_error(result) if isinstance(result, Exception) else ErrorCode.NONE
             if error is ErrorCode.NONE:
                 group.saved_generation = max(group.saved_generation, generation)
+                group.old_records = []
             if saved is not None:
                 saved(error)
 
-        self.journal.append([group_record(group, assignments)], done)
+        self.journal.append([*group.old_records, group_record(group, assignments)], done)

@@ -10,8 +10,13 @@ from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.groups.coordinator import GroupCoordinator
-from frazil.kafka.groups.membership import JoiningClient
+from frazil.kafka.groups.member import JoiningClient
 from frazil.kafka.router import ApiRouter, PendingReply
+from frazil.kafka.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from frazil.kafka.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from frazil.kafka.wire.messages.delete_groups import DeleteGroupsRequest
 from frazil.kafka.wire.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -32,6 +37,8 @@ from frazil.kafka.wire.messages.sync_group import SyncGroupRequest
 
 KEYS_VERSION = 4
 """From this version on a FindCoordinator request names several groups."""
+GROUP_FEATURE, GROUP_FEATURE_LEVEL = "group.version", 1
+"""Tells clients that the server can assign partitions (KIP-848)."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """What a coordinator is asked for."""
 
@@ -69,6 +76,9 @@ class GroupHandlers:
         router.add(16, "0-5", self.list_groups)
         router.add(42, "0-2", self.delete_groups)
         router.add(47, "0", self.offset_delete)
+        router.add(68, "0-1", self.consumer_group_heartbeat)
+        router.add(69, "0-1", self.consumer_group_describe)
+        router.add_feature(GROUP_FEATURE, GROUP_FEATURE_LEVEL)
 
     def close(self) -> None:
         """Run no more timers."""
@@ -118,14 +128,22 @@ class GroupHandlers:
 
     async def join_group(self, request: JoinGroupRequest, context: RequestContext) -> PendingReply:
         """Answered when the generation is complete."""
-        client = JoiningClient(
-            client_id=context.client_id,
-            client_host=f"/{context.client_host}",
-            api_version=context.api_version,
-        )
         pending = PendingReply()
-        self.coordinator.membership.join(request, client, pending.complete)
+        self.coordinator.membership.join(request, _client_of(context), pending.complete)
         return pending
+
+    async def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, context: RequestContext
+    ) -> PendingReply:
+        """Answered when the epoch and the partitions of the member are durable."""
+        pending = PendingReply()
+        self.coordinator.heartbeats.heartbeat(request, _client_of(context), pending.complete)
+        return pending
+
+    async def consumer_group_describe(
+        self, request: ConsumerGroupDescribeRequest, context: RequestContext
+    ) -> ConsumerGroupDescribeResponse:
+        return self.coordinator.descriptions.describe(request)
 
     async def sync_group(self, request: SyncGroupRequest, context: RequestContext) -> PendingReply:
         """Answered when the leader's assignment is durable."""
@@ -148,7 +166,7 @@ class GroupHandlers:
     ) -> PendingReply:
         """Answered when the offsets are durable."""
         pending = PendingReply()
-        self.coordinator.commits.commit(request, pending.complete)
+        self.coordinator.commits.commit(request, context.api_version, pending.complete)
         return pending
 
     async def offset_fetch(
@@ -181,3 +199,11 @@ class GroupHandlers:
         pending = PendingReply()
         self.coordinator.administration.delete_offsets(request, pending.complete)
         return pending
+
+
+def _client_of(context: RequestContext) -> JoiningClient:
+    return JoiningClient(
+        client_id=context.client_id,
+        client_host=f"/{context.client_host}",
+        api_version=context.api_version,
+    )

@@ -11,6 +11,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from frazil.errors import Malformed
+from frazil.kafka.groups.consumer.records import CONSUMER_TYPES, ConsumerGroupLoader
 from frazil.kafka.groups.group import ClassicGroup
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.offsets import OffsetStore
@@ -21,6 +22,7 @@ from frazil.kafka.groups.records import (
     read_offset,
     read_offset_key,
 )
+from frazil.kafka.wire.records import prefix_of
 from frazil.log import Marker, Partition, Reader, StoredBatch, marker_of
 from frazil.metrics import Counter
 
@@ -68,6 +70,7 @@ class _Records:
 def load(partition: Partition, groups: Groups, offsets: OffsetStore) -> None:
     """Read the whole topic into groups and offsets."""
     records = _Records()
+    consumer_groups = ConsumerGroupLoader()
     start = partition.view.start_offset
     with closing(Reader(partition, start, isolation="uncommitted")) as reader:
         while batches := reader.read():
@@ -75,7 +78,9 @@ def load(partition: Partition, groups: Groups, offsets: OffsetStore) -> None:
                 records.take(batch)
     for key, (value, log_offset) in records.latest.items():
         if value is not None:
-            _apply(key, value, log_offset, groups, offsets)
+            _apply(key, value, log_offset, groups, offsets, consumer_groups)
+    for group in consumer_groups.finish():
+        groups.put(group)
     for producer_id, staged in records.staged.items():
         for key, (value, log_offset) in staged.items():
             tombstone = records.latest.get(key)
@@ -93,13 +98,22 @@ def load(partition: Partition, groups: Groups, offsets: OffsetStore) -> None:
             groups.put(ClassicGroup(group_id, groups.time.now_ms()))
 
 
-def _apply(key: bytes, value: bytes, log_offset: int, groups: Groups, offsets: OffsetStore) -> None:
+def _apply(
+    key: bytes,
+    value: bytes,
+    log_offset: int,
+    groups: Groups,
+    offsets: OffsetStore,
+    consumer_groups: ConsumerGroupLoader,
+) -> None:
     try:
         if is_offset_key(key):
             group_id, topic_partition = read_offset_key(key)
             offsets.put(group_id, topic_partition, read_offset(value, log_offset))
         elif is_group_key(key):
             groups.put(read_group(key, value))
+        elif prefix_of(key) in CONSUMER_TYPES:
+            consumer_groups.take(prefix_of(key), key, value)
         else:
             raise Malformed("a record of an unknown type")
     except Malformed as error:

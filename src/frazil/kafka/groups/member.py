@@ -19,6 +19,15 @@ Protocols = tuple[tuple[str, bytes], ...]
 """Assignment strategies that a member can use, the one it likes best first, each with metadata."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoiningClient:
+    """Who sent a request."""
+
+    client_id: str
+    client_host: str
+    api_version: int
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Member:
     """What the coordinator knows of a member."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.consumer.records import group_tombstones
+from frazil.kafka.groups.consumer_group import ConsumerGroup
 from frazil.kafka.groups.group import ClassicGroup, GroupState
 from frazil.kafka.groups.groups import Groups
-from frazil.kafka.groups.member import Member, Protocols, Reply, protocols_bytes
+from frazil.kafka.groups.member import JoiningClient, Member, Protocols, Reply, protocols_bytes
 from frazil.kafka.groups.rebalance import Rebalance, describe_members, join_error
 from frazil.kafka.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from frazil.kafka.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -21,15 +22,6 @@ SKIP_ASSIGNMENT_VERSION = 9
 """From this version on a leader can be told that the assignment stays (KIP-814)."""
 LEAVE_MANY_VERSION = 3
 """From this version on several members leave by one request."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoiningClient:
-    """Who sent a request."""
-
-    client_id: str
-    client_host: str
-    api_version: int
 
 
 class Membership:
@@ -47,11 +39,19 @@ class Membership:
         if error is not ErrorCode.NONE:
             reply(join_error(error, request.member_id))
             return
-        group = self._groups.get(request.group_id)
-        if group is None and request.member_id:
+        known = self._groups.get(request.group_id)
+        if isinstance(known, ConsumerGroup) and known.is_removable:
+            known = self._make_classic(known)
+        if isinstance(known, ConsumerGroup):
+            is_dead = known.state is GroupState.DEAD
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE if is_dead else error
+            reply(join_error(error, request.member_id))
+            return
+        if known is None and request.member_id:
             reply(join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
             return
-        group = group or self._groups.create(request.group_id)
+        group = known or self._groups.create(request.group_id)
         if group is None:
             reply(join_error(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return
@@ -63,6 +63,17 @@ class Membership:
             self._join_known(group, request, client, reply)
         else:
             self._join_unknown(group, request, client, reply)
+
+    def _make_classic(self, before: ConsumerGroup) -> ClassicGroup:
+        """Replace a group without members, whose partitions the server has assigned."""
+        group = ClassicGroup(before.group_id, self._groups.time.now_ms())
+        # Generations go on where the epochs ended: no number is used twice.
+        group.generation = before.data.epoch
+        group.old_records = [*before.old_records]
+        if before.is_saved:
+            group.old_records += group_tombstones(before.group_id, before.data)
+        self._groups.put(group)
+        return group
 
     def _check_request(self, request: JoinGroupRequest) -> ErrorCode:
         config = self._groups.config
@@ -266,7 +277,7 @@ class Membership:
         """Remove members at once, so that nobody has to wait for their sessions to end."""
         if not request.group_id:
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-        group = self._groups.get(request.group_id)
+        group = self._groups.classic(request.group_id)
         is_single = api_version < LEAVE_MANY_VERSION
         identities = request.members
         if is_single:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.consumer.offset_checks import check_commit
+from frazil.kafka.groups.consumer_group import ConsumerGroup
 from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.group import ClassicGroup, GroupState
-from frazil.kafka.groups.groups import Groups
+from frazil.kafka.groups.groups import Group, Groups
 from frazil.kafka.groups.journal import KeyValue
 from frazil.kafka.groups.member import Reply
 from frazil.kafka.groups.offsets import Offsets, OffsetStore
@@ -52,14 +54,16 @@ class OffsetCommits:
         self._rebalance = rebalance
         self._partition_count = partition_count
 
-    def commit(self, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
+    def commit(
+        self, request: OffsetCommitRequest, api_version: int, reply: Reply[OffsetCommitResponse]
+    ) -> None:
         """Store offsets, and answer once they are durable."""
         group, error = self._check(
             request.group_id,
             request.member_id,
             request.group_instance_id,
             request.generation_id_or_member_epoch,
-            is_transactional=False,
+            api_version=api_version,
         )
         if group is None:
             reply(_commit_response(request, {}, error))
@@ -82,7 +86,6 @@ class OffsetCommits:
             request.member_id,
             request.group_instance_id,
             request.generation_id,
-            is_transactional=True,
         )
         if group is None:
             reply(staged_response(request, {}, error))
@@ -129,15 +132,20 @@ class OffsetCommits:
         instance_id: str | None,
         generation: int,
         *,
-        is_transactional: bool,
-    ) -> tuple[ClassicGroup | None, ErrorCode]:
-        """Return the group; None with an error if this client may not commit for it."""
+        api_version: int | None = None,
+    ) -> tuple[Group | None, ErrorCode]:
+        """Return the group; None with an error if this client may not commit for it. The version
+        is that of OffsetCommit; in a transaction there is none."""
+        is_transactional = api_version is None
         group = self._groups.get(group_id)
         if group is None:
             if generation >= 0:
                 return None, ErrorCode.ILLEGAL_GENERATION
             group = self._groups.create(group_id)
             return group, ErrorCode.NONE if group else ErrorCode.GROUP_MAX_SIZE_REACHED
+        if isinstance(group, ConsumerGroup):
+            error = check_commit(group, member_id, generation, api_version)
+            return (group if error is ErrorCode.NONE else None), error
         error = _check_member(group, member_id, instance_id, generation, is_transactional)
         if error is not ErrorCode.NONE:
             return None, error

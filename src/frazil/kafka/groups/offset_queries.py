@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.groups.consumer.offset_checks import check_fetch
+from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.offsets import OffsetStore
 from frazil.kafka.groups.records import CommittedOffset
 from frazil.kafka.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -16,7 +18,8 @@ NOTHING = CommittedOffset(-1, -1, "", -1)
 class OffsetQueries:
     """Owned by one thread."""
 
-    def __init__(self, offsets: OffsetStore) -> None:
+    def __init__(self, groups: Groups, offsets: OffsetStore) -> None:
+        self._groups = groups
         self._offsets = offsets
 
     def fetch(self, request: OffsetFetchRequest, api_version: int) -> OffsetFetchResponse:
@@ -34,6 +37,12 @@ class OffsetQueries:
             wanted = None
             if group.topics is not None:
                 wanted = [(topic.name, topic.partition_indexes) for topic in group.topics]
+            known = self._groups.get(group.group_id)
+            error = check_fetch(known, group.member_id, group.member_epoch)
+            if error is not ErrorCode.NONE:
+                response_class = OffsetFetchResponse.OffsetFetchResponseGroup
+                groups.append(response_class(group_id=group.group_id, error_code=error))
+                continue
             found = self._fetch(group.group_id, wanted, is_stable)
             groups.append(
                 OffsetFetchResponse.OffsetFetchResponseGroup(
