@@ -14,7 +14,7 @@
     loop_inbox.py   LoopInbox: calls from other threads, run on the event loop
     broker.py       Broker: node and cluster ids, advertised address
     producer_ids.py ProducerIds: ids of producers that never repeat
-    login.py        Login: SASL PLAIN with the tokens of the node
+    access/         who may do what: login, users, ACLs, quotas
     topics/         topics and the cluster
     produce/        batches from clients into the log
     fetch/          records out of the log
@@ -26,7 +26,18 @@ Everything is owned by the event loop. Files are read, and large batches checked
 "frazil-kafka-read" and "frazil-kafka". The log's writer thread completes futures.
 """
 
+from frazil.kafka.access.scram import Mechanism, new_credential
+from frazil.kafka.access.users import UserFile, UserTable, check_user_name
 from frazil.kafka.groups.lag import GroupLag
 from frazil.kafka.port import KafkaPort, KafkaUse
 
-__all__ = ["GroupLag", "KafkaPort", "KafkaUse"]
+__all__ = [
+    "GroupLag",
+    "KafkaPort",
+    "KafkaUse",
+    "Mechanism",
+    "UserFile",
+    "UserTable",
+    "check_user_name",
+    "new_credential",
+]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frazil.kafka.context import RequestContext
@@ -86,6 +86,10 @@ class ApiRouter:
     def add_feature(self, name: str, level: int) -> None:
         """Tell clients that the cluster has a feature."""
         self._features[name] = level
+
+    def replace_handlers(self, handler_of: Callable[[RoutedApi], Handler]) -> None:
+        """Have other functions answer all APIs. Called once, when all have been added."""
+        self._apis = {key: replace(api, handle=handler_of(api)) for key, api in self._apis.items()}
 
     def find(self, key: int) -> RoutedApi | None:
         return self._apis.get(key)
