@@ -34,6 +34,8 @@ from frazil.kafka.wire.messages.sync_group import SyncGroupRequest
 
 KEYS_VERSION = 4
 """From this version on a FindCoordinator request names several groups."""
+GROUP_OPERATIONS = 0b1101_0100_1000
+"""Read, delete, describe, describe and alter settings: what everybody may do without ACLs."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """What a coordinator is asked for."""
 
@@ -165,7 +167,11 @@ class GroupHandlers:
     async def describe_groups(
         self, request: DescribeGroupsRequest, context: RequestContext
     ) -> DescribeGroupsResponse:
-        return self.coordinator.administration.describe(request, context.api_version)
+        response = self.coordinator.administration.describe(request, context.api_version)
+        if request.include_authorized_operations:
+            for group in response.groups:
+                group.authorized_operations = GROUP_OPERATIONS
+        return response
 
     async def list_groups(
         self, request: ListGroupsRequest, context: RequestContext
