@@ -77,7 +77,7 @@ def test_who_consumes_too_much_is_told(tmp_path: Path) -> None:
         port.log.create_topic("t", TopicConfig())
         client.ask(ProduceResponse, produce("t", [batch(bytes(100_000))]), 9)
         assert client.ask(FetchResponse, fetch, 11).throttle_time_ms == 0
-        assert alter(admin, {"user": None}, consumer_byte_rate=50_000.0) == (0, None)
+        assert alter(admin, {"user": None}, {"consumer_byte_rate": 50_000.0}) == (0, None)
         response = client.ask(FetchResponse, fetch, 11)
         assert response.throttle_time_ms > 0
         assert len(response.responses[0].partitions[0].records or b"") > 100_000
