@@ -14,7 +14,7 @@ FOLDERS = {
     "frazil.model": ["protobuf", "arrow"],
     "frazil.log": ["format", "dedup", "transactions", "produce", "repair", "external"],
     "frazil.ingest": ["otlp", "http", "grpc"],
-    "frazil.kafka": ["wire", "topics", "groups", "transactions", "produce", "fetch"],
+    "frazil.kafka": ["wire", "access", "topics", "groups", "transactions", "produce", "fetch"],
     "frazil.hot": ["segment"],
     "frazil.lake": [
         *("catalog", "tables", "files", "append", "spark", "scan", "maintain", "read", "pyspark"),

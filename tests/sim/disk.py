@@ -344,7 +344,7 @@ class SimDisk:
     def open(self, path: str, mode: Mode = "read") -> SimFile:
         with self.call(mode, path):
             folder, name, node = self._lookup(path)
-            if mode == "create":
+            if mode in ("create", "create_private"):
                 if node is not None:
                     raise failure(errno.EEXIST, path)
                 node = self._make(folder, name, Inode(), path)

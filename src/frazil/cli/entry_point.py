@@ -32,6 +32,7 @@ VERBS = (
     "groups",
     "produce",
     "consume",
+    "users",
     "subscribers",
     "repair",
     "flush",

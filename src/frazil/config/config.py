@@ -71,7 +71,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             )
         self._check_ports()
         if self.kafka.enabled and self.kafka.host is not None:
-            _check_kafka_reach(self.kafka.host, self.ingest)
+            _check_kafka_reach(self.kafka.host, self.kafka, self.ingest)
 
     @property
     def kafka_host(self) -> str:
@@ -94,7 +94,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             names[port] = name
 
 
-def _check_kafka_reach(host: str, ingest: IngestConfig) -> None:
+def _check_kafka_reach(host: str, kafka: KafkaPortConfig, ingest: IngestConfig) -> None:
     """Reject a Kafka port that would admit anyone from the network."""
     if ingest.insecure or is_loopback(host):
         return
@@ -105,9 +105,10 @@ def _check_kafka_reach(host: str, ingest: IngestConfig) -> None:
             "--insecure",
             "kafka.host",
         )
-    if ingest.token_file is None and ingest.tls_client_ca_file is None:
+    if ingest.token_file is None and ingest.tls_client_ca_file is None and not kafka.scram:
         raise InvalidSetting(
             f"kafka.host is {host}, which other machines can reach, and clients are not "
-            "authenticated; set ingest.token_file or ingest.tls_client_ca_file, or pass --insecure",
+            "authenticated; set kafka.scram = true, ingest.token_file or "
+            "ingest.tls_client_ca_file, or pass --insecure",
             "kafka.host",
         )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from google_crc32c import value as crc32c
 
-from frazil.disk.files import Buffer, Disk
+from frazil.disk.files import Buffer, Disk, Mode
 from frazil.errors import Corrupt
 
 MAGIC = b"FRZC"
@@ -22,20 +22,25 @@ BODY_BYTES_MAX = 256 * 1024 * 1024
 """A larger length is damage: no state comes near it."""
 
 
-def write_checkpoint(disk: Disk, path: str, kind: bytes, version: int, body: bytes) -> None:
-    """Replace the checkpoint at `path`. Returns once it survives a power cut."""
+def write_checkpoint(
+    disk: Disk, path: str, kind: bytes, version: int, body: bytes, *, is_private: bool = False
+) -> None:
+    """Replace the checkpoint at `path`. Returns once it survives a power cut. Only this user can
+    read a private one."""
     assert len(kind) == 4 and len(body) <= BODY_BYTES_MAX
     bytes_before_check = HEADER.pack(MAGIC, kind, version, 0, len(body)) + body
-    write_whole(disk, path, [bytes_before_check, TRAILER.pack(crc32c(bytes_before_check))])
+    trailer = TRAILER.pack(crc32c(bytes_before_check))
+    mode: Mode = "create_private" if is_private else "create"
+    write_whole(disk, path, [bytes_before_check, trailer], mode)
 
 
-def write_whole(disk: Disk, path: str, buffers: Sequence[Buffer]) -> None:
+def write_whole(disk: Disk, path: str, buffers: Sequence[Buffer], mode: Mode = "create") -> None:
     """Replace the file at `path` with these bytes. Returns once they survive a power cut."""
     folder, _, name = path.rpartition("/")
     scratch = f"{path}.tmp"
     if f"{name}.tmp" in disk.list(folder):
         disk.unlink(scratch)
-    file = disk.open(scratch, "create")
+    file = disk.open(scratch, mode)
     try:
         file.append(buffers)
         file.sync()

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from frazil.disk.files import Disk, File, RealDisk, make_directories
+from frazil.disk.files import Disk, File, Mode, RealDisk, make_directories
 from frazil.model import MiB
 
 CHUNK_BYTES = 4 * MiB
@@ -55,7 +55,9 @@ class FileCopier:
         with closing(self.source.open(path)) as file:
             self.make_folder(path.rpartition("/")[0])
             self.remove(path)
-            with closing(self.target.open(path, "create")) as copy:
+            is_private = isinstance(self.source, RealDisk) and self.source.is_private(path)
+            mode: Mode = "create_private" if is_private else "create"
+            with closing(self.target.open(path, mode)) as copy:
                 size = copy_bytes(file, copy, 0, None, hasher)
                 copy.sync()
         self.files[path] = CopiedFile(size_bytes=size, sha256=hasher.hexdigest())

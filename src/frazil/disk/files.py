@@ -25,7 +25,7 @@ from typing import Literal, Protocol
 from frazil.errors import Held
 from frazil.model import MiB
 
-Mode = Literal["read", "edit", "create"]
+Mode = Literal["read", "edit", "create", "create_private"]
 Buffer = bytes | memoryview
 
 IOV_MAX = 1024
@@ -115,7 +115,8 @@ class Disk(Protocol):
     `sync_directory` of its folder."""
 
     def open(self, path: str, mode: Mode = "read") -> File:
-        """Open a file to read, to edit, or create it (the name must be free)."""
+        """Open a file to read, to edit, or create it (the name must be free). A private file is
+        for this user only."""
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file atomically, replacing the target."""
@@ -299,8 +300,10 @@ class RealDisk:
             "read": os.O_RDONLY,
             "edit": os.O_RDWR,
             "create": os.O_RDWR | os.O_CREAT | os.O_EXCL,
+            "create_private": os.O_RDWR | os.O_CREAT | os.O_EXCL,
         }[mode]
-        return RealFile(os.open(self.root / path, flags | os.O_CLOEXEC, 0o640))
+        rights = 0o600 if mode == "create_private" else 0o640
+        return RealFile(os.open(self.root / path, flags | os.O_CLOEXEC, rights))
 
     def rename(self, old: str, new: str) -> None:
         os.rename(self.root / old, self.root / new)
@@ -358,6 +361,10 @@ class RealDisk:
             _uncache(descriptor)
         finally:
             os.close(descriptor)
+
+    def is_private(self, path: str) -> bool:
+        """Return whether only the owner of a file can read it."""
+        return os.stat(self.root / path).st_mode & 0o077 == 0
 
     def real_path(self, path: str) -> str:
         """Return where another process finds a file."""

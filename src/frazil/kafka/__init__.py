@@ -15,7 +15,7 @@
     broker.py       Broker: node and cluster ids, advertised address
     producer_ids.py ProducerIds: ids of producers that never repeat
     client_telemetry.py  ClientTelemetry: metrics that clients push
-    login.py        Login: SASL PLAIN with the tokens of the node
+    access/         who may do what: login, users, ACLs, quotas
     topics/         topics and the cluster
     produce/        batches from clients into the log
     fetch/          records out of the log
@@ -27,7 +27,18 @@ Everything is owned by the event loop. Files are read, and large batches checked
 "frazil-kafka-read" and "frazil-kafka". The log's writer thread completes futures.
 """
 
+from frazil.kafka.access.scram import Mechanism, new_credential
+from frazil.kafka.access.users import UserFile, UserTable, check_user_name
 from frazil.kafka.groups.lag import GroupLag
 from frazil.kafka.port import KafkaPort, KafkaUse
 
-__all__ = ["GroupLag", "KafkaPort", "KafkaUse"]
+__all__ = [
+    "GroupLag",
+    "KafkaPort",
+    "KafkaUse",
+    "Mechanism",
+    "UserFile",
+    "UserTable",
+    "check_user_name",
+    "new_credential",
+]

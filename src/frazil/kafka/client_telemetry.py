@@ -17,7 +17,7 @@ from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.loop_inbox import LoopInbox
 from frazil.kafka.produce.otlp_batches import CheckedBatch, OtlpBatches
-from frazil.kafka.router import CLIENT_SOFTWARE, ApiRouter, PendingReply
+from frazil.kafka.router import ApiRouter, PendingReply
 from frazil.kafka.wire.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
@@ -228,7 +228,7 @@ class ClientTelemetry:
 
 def attributes_of(request: PushTelemetryRequest, context: RequestContext) -> dict[str, str]:
     """Return who pushes, as attributes of a resource; the names are those of KIP-714."""
-    software, version = context.connection.kept.get(CLIENT_SOFTWARE, ("", ""))
+    software, version = context.connection.software
     instance_id = base64.urlsafe_b64encode(request.client_instance_id).rstrip(b"=").decode()
     found = {
         "service.name": context.client_id,

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from frazil.errors import FrazilError, Malformed, TooLarge, Unauthenticated, reason_of
+from frazil.kafka.access.principals import certificate_principal
+from frazil.kafka.access.quotas import FETCH_RATE, PRODUCE_RATE, ClientQuotas
 from frazil.kafka.allowance import ByteAllowance
 from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
 from frazil.kafka.error_codes import ErrorCode
@@ -34,6 +36,8 @@ from frazil.kafka.wire.headers import (
     decode_request_header,
     encode_response,
 )
+from frazil.kafka.wire.messages.fetch import FetchResponse
+from frazil.kafka.wire.messages.produce import ProduceResponse
 from frazil.kafka.wire.schema import Bytes, KafkaMessage
 from frazil.metrics import Counter, Gauge
 from frazil.settings import KafkaPortConfig
@@ -44,7 +48,9 @@ REQUESTS_MAX = 64
 """Requests of one connection that wait for their response. Clients have up to five."""
 LOGIN_BYTES_MAX = 512 * 1024
 """Largest request before a client has authenticated."""
-ANONYMOUS = "User:ANONYMOUS"
+
+QUOTA_NAMES = {0: PRODUCE_RATE, 1: FETCH_RATE}
+"""Quotas of Produce and Fetch."""
 
 OPEN = Gauge("frazil.kafka.connections", "Open connections of the Kafka port.")
 CLOSED = Counter(
@@ -61,6 +67,7 @@ class KafkaConnections:
     config: KafkaPortConfig
     requests: ByteAllowance
     responses: ByteAllowance
+    quotas: ClientQuotas
     needs_login: bool
     active: set[KafkaConnection] = field(default_factory=set)
     is_stopping: bool = False
@@ -117,6 +124,8 @@ class KafkaConnection(asyncio.BufferedProtocol):
         """Of requests that are not answered."""
         self._is_waiting = False
         """Whether the next frame waits for the allowance."""
+        self._is_muted = False
+        """Whether the client has used up its quota."""
         self._is_closed = False
         self._has_ended = False
         """Whether the client sends no more."""
@@ -135,7 +144,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
         self.state = ConnectionState(
             client=_address(transport.get_extra_info("peername")),
             local=_address(transport.get_extra_info("sockname")),
-            principal=_principal(transport.get_extra_info("peercert")),
+            principal=certificate_principal(transport.get_extra_info("peercert")),
             is_authenticated=not shared.needs_login,
             kept={},
         )
@@ -224,7 +233,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
             self._begun_s = None
         elif self._begun_s is None:
             self._begun_s = self._loop.time()
-        if self._requests and not self._is_serving:
+        if self._requests and not self._is_serving and not self._is_muted:
             self._serve()
         self._balance()
 
@@ -234,6 +243,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
             self._is_writable
             and not self._has_ended
             and not self._is_waiting
+            and not self._is_muted
             and len(self._requests) + len(self._slots) < REQUESTS_MAX
         )
         if self._is_closed or self._transport.is_closing() or is_wanted == self._is_reading:
@@ -253,7 +263,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
         """Handle the requests that have arrived, one after the other, until one has to wait."""
         self._is_serving = True
         try:
-            while self._requests and not self._is_closed:
+            while self._requests and not self._is_closed and not self._is_muted:
                 waiting = self._handle(self._requests.popleft())
                 if waiting is not None:
                     self._serving = self._loop.create_task(self._wait(waiting))
@@ -295,8 +305,8 @@ class KafkaConnection(asyncio.BufferedProtocol):
         if api is None:
             raise Malformed(f"API {header.api_key} is not supported")
         REQUESTS.add(api=api.name)
-        if api.needs_login and not self.state.is_authenticated:
-            raise Unauthenticated(f"{api.name} before authentication; use SASL PLAIN with a token")
+        if api.needs_login:
+            self._check_login(api.name)
         if header.api_version not in api.versions:
             if header.api_key != API_VERSIONS:
                 raise Malformed(f"{api.name} has no version {header.api_version} here")
@@ -311,6 +321,13 @@ class KafkaConnection(asyncio.BufferedProtocol):
                 self._answer(header, len(frame), reply)
                 return None
         return _Request(api, header, len(frame), message, context)
+
+    def _check_login(self, api: str) -> None:
+        state = self.state
+        if not state.is_authenticated:
+            raise Unauthenticated(f"{api} before authentication; use SASL")
+        if state.expires_s is not None and self._loop.time() >= state.expires_s:
+            raise Unauthenticated(f"{api} after the end of the session; authenticate again")
 
     def _answer(self, header: RequestHeader, size: int, reply: Reply) -> None:
         slot = _Slot(header, size, reply)
@@ -329,6 +346,8 @@ class KafkaConnection(asyncio.BufferedProtocol):
             self._give(slot.size)
             try:
                 response = slot.response
+                if self._shared.quotas.is_on and slot.header.api_key in QUOTA_NAMES:
+                    self._throttle(slot, response)
                 if response is not None:
                     self._send(response, slot.header)
             except Exception as error:  # noqa: BLE001 # top of loop: as in `_serve`
@@ -340,6 +359,28 @@ class KafkaConnection(asyncio.BufferedProtocol):
         elif self._frames.is_inside:
             self._read()
         self._end()
+
+    def _throttle(self, slot: _Slot, response: KafkaMessage | None) -> None:
+        """Count the bytes of a request or of its response. Above its quota a client is told, and
+        nothing more of it is read for as long (KIP-219)."""
+        header, size = slot.header, slot.size
+        if isinstance(response, FetchResponse):
+            size = sum(len(p.records or b"") for t in response.responses for p in t.partitions)
+        wait_ms = self._shared.quotas.throttle_ms(
+            QUOTA_NAMES[header.api_key], self.state.principal, header.client_id or "", size
+        )
+        if isinstance(response, FetchResponse | ProduceResponse):
+            response.throttle_time_ms = wait_ms
+        if wait_ms and not self._is_muted and not self._shared.is_stopping:
+            self._is_muted = True
+            self._loop.call_later(wait_ms / 1000, self._unmute)
+            self._balance()
+
+    def _unmute(self) -> None:
+        self._is_muted = False
+        self._active_s = self._loop.time()
+        if not self._is_closed:
+            self._read()
 
     def _end(self) -> None:
         """Close the connection if nothing more will come, and all is answered."""
@@ -383,6 +424,8 @@ class KafkaConnection(asyncio.BufferedProtocol):
 
     def shut_down(self) -> None:
         """Close the connection once its requests are answered."""
+        if self._is_muted:
+            self._unmute()
         if not self._slots and not self._requests and not self._is_serving:
             self._transport.close()
 
@@ -407,13 +450,3 @@ def _address(name: object) -> NetworkAddress:
     if isinstance(name, tuple) and len(name) >= 2:
         return NetworkAddress(str(name[0]), int(name[1]))
     return NetworkAddress("", 0)
-
-
-def _principal(certificate: object) -> str:
-    """Return who a client is by its certificate, if it has shown one."""
-    if isinstance(certificate, dict):
-        for part in certificate.get("subject", ()):
-            for name, value in part:
-                if name == "commonName":
-                    return f"User:{value}"
-    return ANONYMOUS

@@ -26,6 +26,12 @@ class ConnectionState:
     is_authenticated: bool
     kept: dict[str, Any]
     """State of a handler that ends with the connection, by the name of its family."""
+    software: tuple[str, str] = ("", "")
+    """Name and version of the client's library, as it says."""
+    has_logged_in: bool = False
+    """Whether the principal is that of a login: it cannot change any more."""
+    expires_s: float | None = None
+    """When the session ends, in the time of the event loop; None if it does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 
 from frazil.disk import Disk
 from frazil.httpd import Auth, ListenAddress, WorkerThreads, bind
+from frazil.kafka.access.acl_administration import AclAdministration
+from frazil.kafka.access.authorizer import Authorizer
+from frazil.kafka.access.guards.rules import guard_all
+from frazil.kafka.access.login import Login
+from frazil.kafka.access.quota_administration import QuotaAdministration
+from frazil.kafka.access.quotas import ClientQuotas
+from frazil.kafka.access.user_administration import UserAdministration
+from frazil.kafka.access.users import UserFile, Users
 from frazil.kafka.allowance import ByteAllowance
 from frazil.kafka.broker import NODE_ID, Broker
 from frazil.kafka.client_telemetry import ClientTelemetry
@@ -18,7 +26,6 @@ from frazil.kafka.fetch.fetch import Fetch
 from frazil.kafka.fetch.offsets import Offsets
 from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.handlers import GroupHandlers
-from frazil.kafka.login import Login
 from frazil.kafka.loop_inbox import LoopInbox
 from frazil.kafka.produce.otlp_batches import OtlpBatches, OtlpIntake
 from frazil.kafka.produce.produce import Produce
@@ -26,7 +33,7 @@ from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter
 from frazil.kafka.topics.topic_administration import TopicAdministration
 from frazil.kafka.topics.topic_sizes import TopicSizes
-from frazil.kafka.topics.topics import Topics
+from frazil.kafka.topics.topics import LogTopics, Topics
 from frazil.kafka.transactions.coordinator import TransactionCoordinator
 from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.log import Log
@@ -134,11 +141,20 @@ class KafkaPort:
                 workers,
             )
             opened.callback(transactions.close)
+            users = await workers.run(Users, UserFile(disk, rand, clock), workers)
+            login = Login(auth, users if config.scram else None, rand, config.session_lifetime_ms)
+            quotas = await workers.run(ClientQuotas, disk, workers, clock)
+            authorizer = None
+            if config.acls:
+                authorizer = await workers.run(Authorizer, disk, workers, config.super_users)
             responses = ByteAllowance(config.response_bytes_max, UNREAD)
             router = ApiRouter()
             otlp_batches = None if otlp is None else OtlpBatches(otlp, clock)
             for family in (
-                Login(auth),
+                login,
+                UserAdministration(users),
+                AclAdministration(authorizer),
+                QuotaAdministration(quotas),
                 Topics(log, broker, config, workers),
                 TopicAdministration(log, config, workers, coordinator.topic_deleted),
                 TopicSizes(log),
@@ -153,12 +169,15 @@ class KafkaPort:
                 ClientTelemetry(
                     log, otlp_batches, config.telemetry, inbox, workers, clock=clock, rand=rand
                 ).register(router)
+            if authorizer is not None:
+                guard_all(router, authorizer, LogTopics(log, creates=config.auto_create_topics))
             shared = KafkaConnections(
                 router=router,
                 config=config,
                 requests=ByteAllowance(config.in_flight_bytes_max, IN_FLIGHT),
                 responses=responses,
-                needs_login=bool(auth.tokens),
+                quotas=quotas,
+                needs_login=login.is_required,
             )
             server = await loop.create_server(
                 lambda: KafkaConnection(shared),

@@ -16,7 +16,7 @@ is closed then, so that an error which the protocol has a code for must be answe
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frazil.kafka.context import RequestContext
@@ -24,9 +24,6 @@ from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.wire.apis import API_VERSIONS, APIS
 from frazil.kafka.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from frazil.kafka.wire.schema import KafkaMessage, VersionRange
-
-CLIENT_SOFTWARE = "client_software"
-"""Kept with a connection: name and version of the client's library, if it has told them."""
 
 
 class PendingReply:
@@ -110,6 +107,14 @@ class ApiRouter:
         """Tell clients that the cluster has a feature."""
         self._features[name] = level
 
+    def replace_handlers(self, handler_of: Callable[[RoutedApi], Handler]) -> None:
+        """Have other functions answer all APIs, none of them at once. Called once, when all have
+        been added."""
+        self._apis = {
+            key: replace(api, handle=handler_of(api), at_once=None)
+            for key, api in self._apis.items()
+        }
+
     def find(self, key: int) -> RoutedApi | None:
         return self._apis.get(key)
 
@@ -117,7 +122,7 @@ class ApiRouter:
         self, request: ApiVersionsRequest, context: RequestContext
     ) -> ApiVersionsResponse:
         """Tell a client what this port offers. It tells what it is."""
-        context.connection.kept[CLIENT_SOFTWARE] = (
+        context.connection.software = (
             request.client_software_name,
             request.client_software_version,
         )

@@ -14,13 +14,15 @@ from frazil.settings.log import PARTITIONS_MAX
 from frazil.settings.transactions import TransactionsConfig
 
 PORT_MAX = 65535
+CHECKED_APART = ("port", "retention_ms", "session_lifetime_ms")
+PRINCIPAL_PREFIX = "User:"
 REQUEST_BYTES_MIN = MiB
 """A client with default settings sends requests of this size."""
 
 
 class KafkaPortConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the Kafka port. Its certificate and tokens are those of `ingest`. A token is the
-    password of SASL PLAIN."""
+    password of SASL PLAIN. See docs/kafka.md for users, ACLs and quotas."""
 
     enabled: Annotated[bool, doc("Open the Kafka port.")] = True
     host: Annotated[str | None, doc("Address to listen on. Default: that of `ingest.host`.")] = None
@@ -29,6 +31,16 @@ class KafkaPortConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         str | None,
         doc("HOST:PORT that clients are told to connect to. Default: where they connected."),
     ] = None
+    scram: Annotated[
+        bool, doc("Clients must log in. `frazil users add` makes users for SCRAM.")
+    ] = False
+    session_lifetime_ms: Annotated[
+        int, doc("Clients must log in again after this long. 0 asks for it once.")
+    ] = 0
+    acls: Annotated[bool, doc("Refuse what no ACL allows.")] = False
+    super_users: Annotated[
+        tuple[str, ...], doc("Principals that may do everything, as in `User:admin`.")
+    ] = ()
     auto_create_topics: Annotated[
         bool, doc("Create a topic when a client that allows it asks for it.")
     ] = True
@@ -58,8 +70,23 @@ class KafkaPortConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             1,
             "kafka",
             self,
-            (name for name in self.__struct_fields__ if name not in ("port", "retention_ms")),
+            (name for name in self.__struct_fields__ if name not in CHECKED_APART),
         )
+        require_at_least(0, "kafka", self, ["session_lifetime_ms"])
+        if self.acls and not self.super_users:
+            raise InvalidSetting(
+                "kafka.acls is true and kafka.super_users is empty: nobody could create the first "
+                'ACL; set it, as in ["User:admin"]',
+                "kafka.acls",
+                "kafka.super_users",
+            )
+        for principal in self.super_users:
+            if not principal.startswith(PRINCIPAL_PREFIX) or principal == PRINCIPAL_PREFIX:
+                raise InvalidSetting(
+                    f"kafka.super_users contains {principal!r}; a principal begins with "
+                    f"{PRINCIPAL_PREFIX}, as in User:admin or User:CN=admin,O=Example",
+                    "kafka.super_users",
+                )
         if not 0 <= self.port <= PORT_MAX:
             raise InvalidSetting(
                 f"kafka.port is {self.port}; a port must be 0 to {PORT_MAX} (0 picks a free one)",

@@ -12,6 +12,7 @@ topics.py       list, create, alter, delete and describe topics
 groups.py       list, describe, reset and delete consumer groups
 produce.py      send lines as records to a topic
 consume.py      print the records of a topic
+users.py        list, add and remove users of the Kafka port
 subscribers.py  list the subscribers of the log
 repair.py       find and set aside damaged parts of the log
 flush.py        commit everything durable to the tables

@@ -39,6 +39,8 @@ KEYS_VERSION = 4
 """From this version on a FindCoordinator request names several groups."""
 GROUP_FEATURE, GROUP_FEATURE_LEVEL = "group.version", 1
 """Tells clients that the server can assign partitions (KIP-848)."""
+GROUP_OPERATIONS = 0b1101_0100_1000
+"""Read, delete, describe, describe and alter settings: what everybody may do without ACLs."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """What a coordinator is asked for."""
 
@@ -177,7 +179,11 @@ class GroupHandlers:
     async def describe_groups(
         self, request: DescribeGroupsRequest, context: RequestContext
     ) -> DescribeGroupsResponse:
-        return self.coordinator.administration.describe(request, context.api_version)
+        response = self.coordinator.administration.describe(request, context.api_version)
+        if request.include_authorized_operations:
+            for group in response.groups:
+                group.authorized_operations = GROUP_OPERATIONS
+        return response
 
     async def list_groups(
         self, request: ListGroupsRequest, context: RequestContext

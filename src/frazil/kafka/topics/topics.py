@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from uuid import UUID
 
 from frazil.errors import Conflict, FrazilError, Malformed, Overloaded, Unknown
@@ -61,6 +62,24 @@ def why_read_only(topic: str) -> str | None:
 def is_protected(topic: str) -> bool:
     """Return whether a topic belongs to the node: clients cannot create, change or delete it."""
     return topic in TELEMETRY or why_read_only(topic) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class LogTopics:
+    """What ACLs need to know of the log's topics."""
+
+    log: Log
+    creates: bool
+    """Whether Metadata creates topics."""
+
+    def has(self, name: str) -> bool:
+        return self.log.has_topic(name)
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        try:
+            return self.log.topic_by_id(UUID(bytes=bytes(topic_id))).name
+        except Unknown:
+            return None
 
 
 class Topics:
