@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from frazil.errors import FrazilError, Malformed, Overloaded, Rejected
+from frazil.errors import FrazilError, Malformed, Overloaded, Rejected, SequenceGap
 from frazil.httpd import WorkerThreads
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode
@@ -24,7 +24,15 @@ from frazil.kafka.router import ApiRouter
 from frazil.kafka.topics.topics import why_read_only
 from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.kafka.wire.messages.produce import ProduceRequest
-from frazil.log import Append, AppendResult, BatchHeader, Compression, Log, parse_header
+from frazil.log import (
+    Append,
+    AppendResult,
+    BatchHeader,
+    Compression,
+    Log,
+    Partition,
+    parse_header,
+)
 from frazil.log.produce import CrcMismatch, append_of_batch
 from frazil.model import Clock, MiB, TopicPartition
 
@@ -124,8 +132,18 @@ class Produce:
         if why is not None:
             raise _Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, Rejected(why))
         append = await self._checked(records)
-        self._refused.check(target, append.header)
+        try:
+            self._refused.check(target, append.header)
+        except SequenceGap:
+            if not await self._is_known(partition, append.header.producer_id):
+                raise
+            self._refused.forget(target, append.header.producer_id)
         return append
+
+    async def _is_known(self, partition: Partition, producer_id: int) -> bool:
+        """Return whether the log knows a producer, and finds missing batches of it."""
+        known = self._log.writer.run(lambda: partition.producers.is_known(producer_id))
+        return await asyncio.wrap_future(known)
 
     async def _checked(self, records: memoryview) -> Append:
         is_compressed = parse_header(records).compression is not Compression.NONE
