@@ -10,6 +10,10 @@ from typing import TypeVar
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.wire.headers import decode_response
 from frazil.kafka.wire.messages.fetch import FetchRequest, FetchResponse
+from frazil.kafka.wire.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from frazil.kafka.wire.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -36,6 +40,7 @@ RETRIED = {
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
 }
+COORDINATOR_MOVED = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 FENCED = {
     ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.PRODUCER_FENCED,
@@ -80,7 +85,7 @@ class Client:
             try:
                 self._wire = await self.node.connect(is_observer=self.is_observer)
             except Lost:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.2)
         return self._wire
 
     async def ask(
@@ -117,12 +122,21 @@ class Client:
             try:
                 response = await self.ask(kind, request, version, may_be_late=may_be_late)
             except Lost:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.05)
                 continue
             code = ErrorCode(code_of(response))
             if code not in RETRIED:
                 return code, response
-            await asyncio.sleep(0.02)
+            if code in COORDINATOR_MOVED:
+                await self.find_coordinator()
+            await asyncio.sleep(self.rand.choice((0.02, 0.2)))
+
+    async def find_coordinator(self) -> None:
+        """Look for the coordinator of groups: the first client that does has its topic created."""
+        try:
+            await self.ask(FindCoordinatorResponse, FindCoordinatorRequest(key="g"), 2)
+        except Lost:
+            return  # what it is needed for is tried again
 
 
 def _ignored(future: asyncio.Future[bytes]) -> None:
@@ -283,7 +297,7 @@ class PlainProducer(BatchProducer):
 
     async def _round(self, source: str) -> None:
         batches = []
-        for _ in range(self.rand.randint(1, 6)):
+        for _ in range(self.rand.choice((1, 2, 7))):
             target = self.rand.choice(self.targets)
             records = [
                 self.history.record(target, source) for _ in range(self.rand.choice((1, 1, 3)))
@@ -291,7 +305,7 @@ class PlainProducer(BatchProducer):
             self.history.plain += records
             batches.append(self.batch(records))
         await self.deliver(batches)
-        await asyncio.sleep(0.05 * self.rand.random())
+        await asyncio.sleep(self.rand.choice((0.05, 0.5)))
 
 
 # Reading.
@@ -377,7 +391,7 @@ async def fetch_all(client: Client, target: TopicPartition, isolation: int) -> F
         return None
     records: list[tuple[int, bytes | None, bytes | None]] = []
     while True:
-        bytes_max = client.rand.choice((1, 1000, 10**6))
+        bytes_max = client.rand.choice((500, 10**6))
         request = fetch_request(target, offset, isolation, bytes_max)
         code, response = await client.insist(
             FetchResponse,

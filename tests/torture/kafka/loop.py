@@ -20,8 +20,12 @@ LIFE: ContextVar[int] = ContextVar("life", default=0)
 them."""
 
 
+TURNS_MAX = 200_000
+"""Of one seed: a usual one has some thousands."""
+
+
 class Deadlock(Exception):
-    """Everybody waits, and nothing will ever happen."""
+    """Everybody waits, and nothing will ever happen; or much happens, and nothing ever ends."""
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -35,6 +39,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._clock = clock
         self._work = work
         self._selector = self
+        self._turns = 0
         self.accept: Callable[[], asyncio.BaseProtocol] | None = None
         """Makes the server's side of a connection; None while nobody listens."""
 
@@ -43,6 +48,9 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def select(self, timeout: float | None) -> list[Any]:
         """Called by the loop before it runs what is ready; `timeout` is 0 if something is."""
+        self._turns += 1
+        if self._turns > TURNS_MAX:
+            raise Deadlock(f"{TURNS_MAX} turns, at {self.time():.3f} s")
         if self._work(timeout == 0):
             return []
         if timeout is None:
@@ -50,6 +58,9 @@ class SimLoop(asyncio.BaseEventLoop):
         if timeout > 0:
             self._clock.sleep(timeout)
         return []
+
+    def _check_closed(self) -> None:
+        """What a dead node leaves behind may still call a loop that is over."""
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are no events: nothing comes from outside."""

@@ -61,6 +61,7 @@ class Member(Client):
     async def run(self, is_over: Callable[[], bool]) -> None:
         while not is_over():
             try:
+                await self.find_coordinator()
                 owned = await self._join()
                 while not is_over():
                     await self._live(owned)
@@ -226,9 +227,7 @@ class Trimmer(Client):
             await asyncio.sleep(self.rand.choice((0.1, 1.0)))
             end = await list_offset(self, self.target, LATEST, READ_COMMITTED)
             before = self.rand.randint(0, max(0, end))
-            partition = DeleteRecordsRequest.DeleteRecordsPartition(
-                self.target.partition, before
-            )
+            partition = DeleteRecordsRequest.DeleteRecordsPartition(self.target.partition, before)
             topic = DeleteRecordsRequest.DeleteRecordsTopic(self.target.topic, [partition])
             code, response = await self.insist(
                 DeleteRecordsResponse,

@@ -208,4 +208,5 @@ class Wire:
     def end_life(self) -> None:
         """The server has died."""
         self._is_server_gone = True
+        self._protocol._is_closed = True  # its coroutines end when they are collected
         self.cut()

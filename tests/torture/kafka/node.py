@@ -116,8 +116,10 @@ class SimNode:
         self._context = self.outside.copy()
         self._context.run(LIFE.set, self.life)
         opening = self.loop.create_task(self._open(), context=self._context)
-        await asyncio.wait([opening, ending := self.loop.create_task(self.down.wait())],
-                           return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            [opening, ending := self.loop.create_task(self.down.wait())],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
         ending.cancel()
         if self.down.is_set() or self.is_dead:
             return False

@@ -46,7 +46,7 @@ from tests.torture.kafka.transactional import (
 
 TARGETS = (*dict.fromkeys(APIS.values()), "compaction")
 TRIMMED = TopicPartition("trimmed", 0)
-EPOCHS = (None, None, 32_760, 32_765)
+EPOCHS = (None, None, 32_760, 32_765, 32_766)
 FINISH_S = 120.0
 """Simulated time in which clients finish once all is well."""
 
@@ -67,6 +67,8 @@ class World:
     copies: dict[TopicPartition, TopicPartition] = field(default_factory=dict)
     trimmer: Trimmer | None = None
     groups: set[tuple[str, TopicPartition]] = field(default_factory=set)
+    lone: list[TransactionalProducer] = field(default_factory=list)
+    """Those that share their transactional id with nobody."""
     is_over: bool = False
 
     @property
@@ -126,14 +128,15 @@ def draw_clients(world: World) -> None:
     def add(name: str, client: object) -> None:
         world.clients.append((name, client.run))  # type: ignore[attr-defined]
 
-    for number in range(rand.choice((1, 2))):
+    for number in range(rand.choice((0, 1, 2))):
         targets = main if number else (*main[:2], TRIMMED)
         name = f"plain{number}"
         add(name, PlainProducer(**fields(name), targets=targets, mortality=0.01))  # type: ignore[arg-type]
-    for number in range(rand.choice((1, 2, 3))):
+    for number in range(rand.choice((1, 1, 2))):
         transactional_id = f"x{number}"
         is_implicit = rand.random() < 0.5
-        for zombie in range(rand.choice((1, 1, 2))):
+        count = rand.choice((1, 1, 1, 2))
+        for zombie in range(count):
             name = f"txn{number}{'ab'[zombie]}"
             client = TransactionalProducer(
                 **fields(name),  # type: ignore[arg-type]
@@ -143,13 +146,15 @@ def draw_clients(world: World) -> None:
                 mortality=rand.choice((0.0, 0.01, 0.04)),
             )
             add(name, client)
+            world.lone += [client] * (count == 1)
             world.groups.add((f"of {name}", main[0]))
-    for number in range(rand.choice((0, 1, 2))):
+    for number in range(rand.choice((0, 0, 1, 2))):
         source, target = main[number], TopicPartition("copies", number)
         world.copies[source] = target
         world.groups.add((COPY_GROUP, source))
         is_implicit = rand.random() < 0.5
-        for zombie in range(rand.choice((1, 1, 2))):
+        count = rand.choice((1, 1, 1, 2))
+        for zombie in range(count):
             name = f"copier{number}{'ab'[zombie]}"
             copier = Copier(
                 **fields(name),  # type: ignore[arg-type]
@@ -160,7 +165,8 @@ def draw_clients(world: World) -> None:
                 source_partition=source,
             )
             add(name, copier)
-    if rand.random() < 0.4:
+            world.lone += [copier] * (count == 1)
+    if rand.random() < 0.3:
         generations = Generations()
         for number in range(rand.choice((1, 2, 3))):
             name = f"member{number}"
@@ -171,9 +177,9 @@ def draw_clients(world: World) -> None:
                 mortality=rand.choice((0.0, 0.02)),
             )
             add(name, member)
-    if rand.random() < 0.3:
+    if rand.random() < 0.2:
         add("keeper", TopicKeeper(**fields("keeper"), is_patient=True))  # type: ignore[arg-type]
-    if rand.random() < 0.3:
+    if rand.random() < 0.2:
         world.trimmer = Trimmer(**fields("trimmer"), target=TRIMMED)  # type: ignore[arg-type]
         add("trimmer", world.trimmer)
 
@@ -230,7 +236,7 @@ async def live(world: World) -> None:
         asyncio.create_task(run(lambda: world.is_over), name=name) for name, run in world.clients
     ]
     maintaining = asyncio.create_task(maintain(world))
-    for _ in range(rand.randint(1, 4)):
+    for _ in range(rand.randint(1, 3)):
         await end_life(world)
         if not world.verdict.is_valid:
             break
@@ -276,7 +282,7 @@ async def end_life(world: World) -> None:
     how = rand.choice(("call", "api", "api", "api", "kill", "cut", "close", "sync", "full"))
     node.end_as = rand.choice(("kill", "cut"))
     node.target = ""
-    life_s = rand.choice((0.5, 2.0, 6.0))
+    life_s = rand.choice((0.3, 1.0, 3.0))
     faults = node.disk.faults
     faults.short_writes = rand.random() < 0.3
     if how == "api":
@@ -348,7 +354,8 @@ async def finish(world: World, tasks: list[asyncio.Task[None]]) -> None:
     node = world.node
     weather = node.weather
     weather.lost_request = weather.lost_response = weather.late_request = 0.0
-    await asyncio.sleep(1.0)
+    await asyncio.sleep(world.rand.choice((0.5, 3.0)))
+    await make_progress(world)
     world.is_over = True
     _, stuck = await asyncio.wait(tasks, timeout=FINISH_S)
     for task in stuck:
@@ -358,6 +365,32 @@ async def finish(world: World, tasks: list[asyncio.Task[None]]) -> None:
             world.verdict.add("untrue", f"client {task.get_name()} failed: {task.exception()!r}")
     await asyncio.sleep(TIMEOUT_MS / 1000 + 5)
     node.is_observed = True
+    await observe_all(world)
+    node.kill(world.rand.choice(("kill", "cut")))
+    await node.down.wait()
+    if world.verdict.is_valid and await node.start():
+        await asyncio.sleep(1.0)
+        await observe_all(world)
+        node.fired["checked"] += 1
+
+
+async def make_progress(world: World) -> None:
+    """Check that every producer that nobody fences can end transactions."""
+    before = {each.name: each.ended_count for each in world.lone}
+    for _ in range(60):
+        stuck = [each for each in world.lone if each.ended_count == before[each.name]]
+        if not stuck:
+            return
+        await asyncio.sleep(1.0)
+        for each in world.lone:
+            each.mortality = 0.0
+    for each in stuck:
+        world.verdict.add("untrue", f"{each.source} cannot end a transaction any more")
+
+
+async def observe_all(world: World) -> None:
+    """Check everything, offsets included. Nobody writes any more."""
+    node = world.node
     readings = await observe(world, is_last=True)
     if not world.verdict.is_valid:
         return
@@ -366,5 +399,5 @@ async def finish(world: World, tasks: list[asyncio.Task[None]]) -> None:
     offsets = {key: await committed_offset(client, *key) for key in sorted(keys)}
     world.judge.check_offsets(offsets, readings, world.copies)
     world.judge.check_twins(readings)
+    client.drop()
     node.fired["members"] += any(group == GROUP for group, _ in keys)
-    node.fired["checked"] += 1

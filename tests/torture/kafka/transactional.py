@@ -66,6 +66,8 @@ class TransactionalProducer(BatchProducer):
     is_unclear: bool = False
     """Whether a batch may still arrive that it does not wait for."""
     offset_number: int = 0
+    ended_count: int = 0
+    """Transactions that it has ended, or found nothing to do for."""
     versions: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -133,11 +135,12 @@ class TransactionalProducer(BatchProducer):
         try:
             records = await self.records(transaction)
             if not records:
+                self.ended_count += 1
                 return
             batches = self._batches(records)
             if not self.is_implicit:
                 await self._add(sorted({each.target for each in batches}))
-            await self.deliver(batches, patience=0.9)
+            await self.deliver(batches, patience=0.8)
             await self.commit_offsets(transaction)
         except MustAbort:
             is_commit = False
@@ -148,7 +151,7 @@ class TransactionalProducer(BatchProducer):
                 await self._init(is_resuming=True)
             self.is_unclear = False
             await self.prepare()
-        await asyncio.sleep(self.rand.choice((0.0, 0.02, 0.3)))
+        await asyncio.sleep(self.rand.choice((0.0, 0.1, 0.5)))
 
     async def records(self, transaction: SentTransaction) -> list[SentRecord]:
         """Return what a transaction writes: to some partitions, and the same to the twins."""
@@ -208,7 +211,7 @@ class TransactionalProducer(BatchProducer):
 
     async def commit_offsets(self, transaction: SentTransaction) -> None:
         """Commit an offset of its own now and then."""
-        if self.rand.random() < 0.4:
+        if self.rand.random() < 0.5:
             self.offset_number += 1
             target = TopicPartition(self.targets[0].topic, 0)
             await self.send_offset(transaction, f"of {self.name}", target, self.offset_number)
@@ -270,6 +273,7 @@ class TransactionalProducer(BatchProducer):
         if code is ErrorCode.NONE:
             transaction.decision = "committed" if is_commit else "aborted"
             self.node.fired[transaction.decision] += 1
+            self.ended_count += 1
             if self.is_implicit:
                 self._take_identity(response.producer_id, response.producer_epoch)
         elif is_commit or self.is_implicit:
@@ -280,7 +284,7 @@ class TransactionalProducer(BatchProducer):
 class Copier(TransactionalProducer):
     """Copies what is committed in one partition to another, with its offsets: each record once."""
 
-    source_partition: TopicPartition = TopicPartition("", 0)
+    source_partition: TopicPartition = KEYED
     position: int = 0
 
     async def prepare(self) -> None:
@@ -300,7 +304,7 @@ class Copier(TransactionalProducer):
         found, position = filtered(response.responses[0].partitions[0], self.position)
         if not found:
             self.position = position
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.5)
             return []
         (target,) = self.targets
         records = [

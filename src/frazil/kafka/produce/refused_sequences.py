@@ -4,8 +4,8 @@ The log accepts any first sequence of a producer that it does not know, as Kafka
 may have forgotten the producer. A client has several batches in flight: if the first is refused
 before it reaches the log, the second would be such a first one, and the retry of the first would
 come too late. So the refused sequence is remembered until it is sent again, or another epoch is.
-Of a producer that the log knows it finds a missing batch itself: there the refused one may be an old
-one that came late.
+Of a producer that the log knows it finds a missing batch itself: there the refused one may be an
+old one that came late.
 """
 
 from __future__ import annotations
