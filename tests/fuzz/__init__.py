@@ -9,6 +9,7 @@ encode.py     the encoder of Arrow rows into requests
 corpus.py     valid protobuf bodies that contain every field
 mutate.py     mutations of them
 kafka_wire.py mutated messages of Kafka
+kafka.py      malformed and hostile requests against an open Kafka port
 sql.py        SQL texts against real query workers
 sql_texts.py  queries of docs and tests, grammar-made ones, and mutations of them
 

@@ -438,6 +438,15 @@ class SimDisk:
     # Ending the machine or the process. This disk and its handles are dead afterwards, but these
     # methods may be called again, to draw another outcome of the same moment.
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether the power was cut, or the process killed."""
+        return self._dead
+
+    def stop(self) -> None:
+        """Let no storage call succeed any more, as if the process were killed now."""
+        self._dead = True
+
     def crash(self, rand: Rand, faults: Faults | None = None) -> SimDisk:
         """Cut the power. Return the disk that the next start finds."""
         after = self._successor(Rand(rand.getrandbits(64)), faults)

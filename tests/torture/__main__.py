@@ -13,12 +13,14 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from multiprocessing.context import BaseContext
 from typing import get_args
 
 from tests.sim.disk import PowerCut, Rot
 from tests.torture.checker import Verdict
+from tests.torture.kafka import mutants as kafka_mutants
+from tests.torture.kafka import sim as kafka_sim
 from tests.torture.lake import run as lake
 from tests.torture.log import kill9, powercut, rot, sim, steps, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
@@ -55,6 +57,23 @@ ROT_MUST_FIRE = (
     "cut_torn",
     "flip_noticed",
 )
+KAFKA_MUST_FIRE = (
+    *(f"{how}_at_{what}" for how in ("cut", "kill") for what in (*kafka_sim.TARGETS, "markers")),
+    "aborted",
+    "checked",
+    "committed",
+    "cut_at_start",
+    "end_close",
+    "fail_sync",
+    "fenced",
+    "full",
+    "late_request",
+    "lost_request",
+    "lost_response",
+    "made",
+    "rotated",
+    "trimmed",
+)
 EVERYWHERE_SEEDS = 3
 MUTANT_SEEDS = 4000
 """A mutant that survives this many seeds counts as undetected."""
@@ -68,6 +87,13 @@ def run_sim(cycles: int, seed: int) -> Report:
 def run_steps(cycles: int, seed: int) -> Report:
     report = Report("steps", seed, must_fire=steps.MUST_FIRE)
     return seeded(report, steps.run_seed, range(seed, seed + cycles))
+
+
+def run_kafka(cycles: int, seed: int, *, is_short: bool = False) -> Report:
+    """Run seeds of the Kafka port. A short run need not meet every fault."""
+    must_fire = ("checked", "committed", "aborted") if is_short else KAFKA_MUST_FIRE
+    report = Report("kafka", seed, must_fire=must_fire)
+    return seeded(report, kafka_sim.run_seed, range(seed, seed + cycles))
 
 
 def run_rot(cycles: int, seed: int) -> Report:
@@ -117,12 +143,26 @@ def _quiet() -> None:
 
 
 def run_mutants(cycles: int, seed: int) -> Report:
-    """Run every mutant until a seed detects it, for at most `cycles` seeds."""
-    report = Report("mutants", seed, must_fire=tuple(f"killed_{name}" for name in MUTANTS))
+    """Run every mutant of the log until a seed detects it, for at most `cycles` seeds."""
+    return _kill_all(Report("mutants", seed), MUTANTS, kill_mutant, cycles)
+
+
+def run_kafka_mutants(cycles: int, seed: int) -> Report:
+    """Run every mutant of the Kafka port until a seed detects it."""
+    return _kill_all(Report("kafka_mutants", seed), kafka_mutants.MUTANTS, kill_kafka, cycles)
+
+
+def _kill_all(
+    report: Report,
+    names: Iterable[str],
+    kill: Callable[[tuple[str, int, int]], tuple[str, int]],
+    cycles: int,
+) -> Report:
+    report.must_fire = tuple(f"killed_{name}" for name in names)
     context = _context()
-    tasks = [(name, seed, cycles or MUTANT_SEEDS) for name in MUTANTS]
+    tasks = [(name, report.seed, cycles or MUTANT_SEEDS) for name in names]
     with context.Pool(os.cpu_count(), _quiet) as pool:
-        results = pool.imap(kill_mutant, tasks)
+        results = pool.imap(kill, tasks)
         for _ in tasks:
             name, stories = results.next(ANSWER_S_MAX)
             report.cycles += stories
@@ -150,6 +190,18 @@ def kill_mutant(task: tuple[str, int, int]) -> tuple[str, int]:
     return name, 0
 
 
+def kill_kafka(task: tuple[str, int, int]) -> tuple[str, int]:
+    """As `kill_mutant`, for a mutant of the Kafka port."""
+    name, seed, cycles = task
+    with kafka_mutants.mutated(name):
+        for number in range(cycles):
+            verdict = kafka_sim.run_seed(seed + number)[0]
+            assert not any("mutants.py" in text for text in verdict.examples), verdict.examples
+            if not verdict.is_valid:
+                return name, number + 1
+    return name, 0
+
+
 KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "sim": (run_sim, 2000),
     "rot": (run_rot, 500),
@@ -158,6 +210,8 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "powercut": (powercut.run, 20),
     "syscall": (syscall.run, 0),
     "mutants": (run_mutants, 0),
+    "kafka": (run_kafka, 500),
+    "kafka_mutants": (run_kafka_mutants, 0),
     "lost_answer": (lost_answer.run, 100),
     "overload": (overload.run, 10),
     "rows": (rows.run, 20),

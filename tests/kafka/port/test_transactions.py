@@ -21,6 +21,7 @@ from frazil.kafka.wire.messages.describe_producers import (
     DescribeProducersResponse,
 )
 from frazil.kafka.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from frazil.kafka.wire.messages.fetch import FetchRequest, FetchResponse
 from frazil.kafka.wire.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -30,8 +31,8 @@ from frazil.kafka.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from frazil.log import Record, encode_batch
-from frazil.settings import TopicConfig
+from frazil.log import Marker, Record, encode_batch, marker_of, parse_header
+from frazil.settings import LogConfig, TopicConfig
 from tests.kafka.port.opened import Client, OpenedPort, opened
 from tests.kafka.port.test_connection import produce
 
@@ -173,3 +174,49 @@ def test_clients_learn_which_protocol_there_is(tmp_path: Path) -> None:
         (feature,) = response.finalized_features
         assert (feature.name, feature.max_version_level) == ("transaction.version", 2)
         assert response.finalized_features_epoch == 0
+
+
+def test_late_batch_does_not_stop_its_producer(tmp_path: Path) -> None:
+    """A repeated batch that arrives after its transaction is refused; the next one is written."""
+    with opened(tmp_path) as port, port.client() as client:
+        port.log.create_topic("t", TopicConfig())
+        who = init(client)
+        assert add(client, who, 0) == [ErrorCode.NONE]
+        assert send(client, who, 0, 9) == ErrorCode.NONE
+        assert end(client, who, 3).error_code == ErrorCode.NONE
+        assert send(client, who, 0, 9) == ErrorCode.INVALID_TXN_STATE
+        assert add(client, who, 0) == [ErrorCode.NONE]
+        assert send(client, who, 2, 9) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert send(client, who, 1, 9) == ErrorCode.NONE
+
+
+def test_a_marker_that_compaction_removed_hides_nothing(tmp_path: Path) -> None:
+    """Clients skip a producer's batches up to the marker: without both, nothing is to be
+    skipped."""
+    config = TopicConfig(cleanup="compact", compact_dirty_ratio_min=0.0, tombstone_grace_ms=0)
+    log_config = LogConfig(segment_bytes_max=128)
+    with opened(tmp_path, log_config=log_config) as port, port.client() as client:
+        port.log.create_topic("t", config)
+        who = init(client)
+        for is_commit in (True, False, True, True):
+            assert send(client, who, 0, 12) == ErrorCode.NONE
+            ended = end(client, who, 5, is_commit=is_commit)
+            who = ended.producer_id, ended.producer_epoch
+            for _ in range(2):  # the second round removes markers
+                port.log.maintain()
+        partition = FetchRequest.FetchPartition(partition_max_bytes=10**6)
+        request = FetchRequest(
+            max_bytes=10**6,
+            isolation_level=1,
+            topics=[FetchRequest.FetchTopic("t", partitions=[partition])],
+        )
+        found = client.ask(FetchResponse, request, 11).responses[0].partitions[0]
+        markers = []
+        data = bytes(found.records or b"")
+        while data:
+            header = parse_header(data)
+            if header.is_control:
+                markers.append(marker_of(data))
+            data = data[header.size_bytes :]
+        assert Marker.ABORT not in markers
+        assert found.aborted_transactions == []

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from frazil.errors import Corrupt, FrazilError, Unknown
 from frazil.httpd import WorkerThreads
@@ -20,7 +22,14 @@ from frazil.kafka.fetch.commit_watch import CommitWatch, readable_end
 from frazil.kafka.fetch.reader_pool import ReaderKey, ReaderPool
 from frazil.kafka.router import ApiRouter
 from frazil.kafka.wire.messages.fetch import FetchRequest, FetchResponse
-from frazil.log import LEADER_EPOCH, Isolation, Log, Partition
+from frazil.log import (
+    LEADER_EPOCH,
+    AbortedTransaction,
+    Isolation,
+    Log,
+    Partition,
+    StoredBatch,
+)
 from frazil.metrics import Counter
 from frazil.settings import KafkaPortConfig
 
@@ -48,6 +57,9 @@ class _Cursor:
     offset: int
     """Where to go on reading."""
     payloads: list[bytes] = field(default_factory=list)
+    aborted: set[AbortedTransaction] = field(default_factory=set)
+    """Of which a batch was read. A client skips what its producer wrote from there on up to the
+    marker, which the log may have dropped once it has no such batch any more."""
     size: int = 0
 
     @property
@@ -198,14 +210,30 @@ class Fetch:
         reader = self._pool.take(key, cursor.offset)
         try:
             limit = min(cursor.asked.partition_max_bytes - cursor.size, bytes_left)
-            payloads = [batch.payload for batch in reader.read(max(1, limit))]
+            batches = reader.read(max(1, limit))
             cursor.offset = reader.offset
         finally:
             self._pool.give(key, reader)
+        if isolation == "stable":
+            cursor.aborted.update(_aborted_in(batches, cursor.partition))
+        payloads = [batch.payload for batch in batches]
         size = sum(map(len, payloads))
         cursor.payloads += payloads
         cursor.size += size
         return size
+
+
+def _aborted_in(batches: list[StoredBatch], partition: Partition) -> Iterator[AbortedTransaction]:
+    """Yield the aborted transactions that batches are part of."""
+    aborted = partition.view.aborted
+    if not aborted:
+        return
+    for batch in batches:
+        header = batch.header
+        if header.is_transactional and not header.is_control:
+            found = aborted.of_batch(header.producer_id, batch.base_offset)
+            if found is not None:
+                yield found
 
 
 def _result(cursor: _Cursor, *, is_committed: bool) -> FetchResponse.PartitionData:
@@ -217,7 +245,7 @@ def _result(cursor: _Cursor, *, is_committed: bool) -> FetchResponse.PartitionDa
     if is_committed and cursor.payloads:
         aborted = [
             FetchResponse.AbortedTransaction(each.producer_id, each.first_offset)
-            for each in view.aborted.overlapping(cursor.asked.fetch_offset, cursor.offset)
+            for each in sorted(cursor.aborted, key=attrgetter("first_offset"))
         ]
     payloads = cursor.payloads
     return FetchResponse.PartitionData(

@@ -11,7 +11,7 @@ import asyncio
 from concurrent.futures import Future
 from itertools import zip_longest
 
-from frazil.errors import FrazilError, Malformed, Overloaded, Rejected
+from frazil.errors import FrazilError, Malformed, Overloaded, Rejected, SequenceGap
 from frazil.httpd import WorkerThreads
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode
@@ -23,7 +23,14 @@ from frazil.kafka.router import ApiRouter, PendingReply
 from frazil.kafka.topics.topics import TELEMETRY, why_read_only
 from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.kafka.wire.messages.produce import ProduceRequest
-from frazil.log import Append, AppendResult, BatchHeader, Log, is_compressed, parse_header
+from frazil.log import (
+    Append,
+    AppendResult,
+    BatchHeader,
+    Log,
+    is_compressed,
+    parse_header,
+)
 from frazil.log.produce import CrcMismatch, append_of_batch
 from frazil.model import Clock, MiB, Signal, TopicPartition
 
@@ -81,9 +88,10 @@ class Produce:
         try:
             self._check_writable(target)
             append = _valid(records)
+            self._refused.check(target, append.header)
             appended = self._submitted(request, context, target, append)
-        except Overloaded:
-            return None
+        except (Overloaded, SequenceGap):
+            return None  # `produce` waits for room, or for what the log knows of the producer
         except (FrazilError, _Refused) as refused:
             self._note_refused(target, records)
             pending.refuse(target.partition, *_reason(refused))
@@ -136,6 +144,7 @@ class Produce:
             self._check_writable(target)
             batch = await self._checked(target.topic, records)
             header = batch.appends[0].header
+            await self._check_refused(target, header)
             if header.is_transactional and joined is not ErrorCode.NONE:
                 raise _Refused(joined, Rejected("the partition is no part of the transaction"))
             submitted = []
@@ -166,6 +175,18 @@ class Produce:
             return CheckedBatch((_valid(records),))
         return CheckedBatch((await self._threads.run(_valid, records),))
 
+    async def _check_refused(self, target: TopicPartition, header: BatchHeader) -> None:
+        """Raise `SequenceGap` if a batch follows a refused one, unless the log knows its producer,
+        and finds missing batches by itself."""
+        try:
+            self._refused.check(target, header)
+        except SequenceGap:
+            partition = self._log.partition(*target)
+            known = self._log.writer.run(lambda: partition.producers.is_known(header.producer_id))
+            if not await asyncio.wrap_future(known):
+                raise
+            self._refused.forget(target, header.producer_id)
+
     def _submitted(
         self,
         request: ProduceRequest,
@@ -175,7 +196,6 @@ class Produce:
     ) -> Future[AppendResult]:
         """Queue a batch. It is checked in the same turn of the loop: its transaction may have ended
         while it waited. Raises `Overloaded` if there is no room."""
-        self._refused.check(target, append.header)
         self._check_transaction(request, context, target, append.header)
         return self._log.append(target.topic, append, partition=target.partition)
 

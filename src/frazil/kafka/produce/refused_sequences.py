@@ -4,6 +4,8 @@ The log accepts any first sequence of a producer that it does not know, as Kafka
 may have forgotten the producer. A client has several batches in flight: if the first is refused
 before it reaches the log, the second would be such a first one, and the retry of the first would
 come too late. So the refused sequence is remembered until it is sent again, or another epoch is.
+Of a producer that the log knows it finds a missing batch itself: there the refused one may be an
+old one that came late.
 """
 
 from __future__ import annotations
@@ -38,10 +40,14 @@ class RefusedSequences:
                 f"{sequence} was refused: send that batch first"
             )
 
+    def forget(self, partition: TopicPartition, producer_id: int) -> None:
+        """Forget a refused batch: the log knows its producer."""
+        self._refused.pop((partition, producer_id), None)
+
     def accepted(self, partition: TopicPartition, header: BatchHeader) -> None:
         """Forget what was refused before this batch."""
         if self._refused:
-            self._refused.pop((partition, header.producer_id), None)
+            self.forget(partition, header.producer_id)
 
     def refused(self, partition: TopicPartition, header: BatchHeader) -> None:
         """Remember a batch that did not reach the log."""

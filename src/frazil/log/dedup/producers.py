@@ -149,6 +149,9 @@ class Producers:
         """Yield known producers by their ids."""
         return self._known.items()
 
+    def is_known(self, producer_id: int) -> bool:
+        return producer_id in self._known
+
     def epoch_of(self, producer_id: int) -> int:
         """Return the epoch of a producer; 0 if it is not known."""
         known = self._known.get(producer_id)

@@ -41,11 +41,16 @@ class AbortedTransactions:
 
     def covers(self, producer_id: int, offset: int) -> bool:
         """Return whether a producer's transactional batch at `offset` was aborted."""
+        return self.of_batch(producer_id, offset) is not None
+
+    def of_batch(self, producer_id: int, offset: int) -> AbortedTransaction | None:
+        """Return the transaction that a producer's batch at `offset` was part of; None if it was
+        not aborted."""
         entries = self._by_producer.get(producer_id)
         if entries is None:
-            return False
+            return None
         at = bisect_right(entries, offset, key=FIRST) - 1
-        return at >= 0 and offset < entries[at].end_offset
+        return entries[at] if at >= 0 and offset < entries[at].end_offset else None
 
     def overlapping(self, begin: int, end: int) -> list[AbortedTransaction]:
         """Return those with batches in [begin, end), by first offset."""
