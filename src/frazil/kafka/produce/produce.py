@@ -8,9 +8,10 @@ the connection reads nothing more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from frazil.errors import FrazilError, Malformed, Overloaded, Rejected
@@ -24,7 +25,15 @@ from frazil.kafka.router import ApiRouter
 from frazil.kafka.topics.topics import why_read_only
 from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.kafka.wire.messages.produce import ProduceRequest
-from frazil.log import Append, AppendResult, BatchHeader, Compression, Log, parse_header
+from frazil.log import (
+    Append,
+    AppendResult,
+    BatchHeader,
+    Compression,
+    Log,
+    parse_header,
+    read_records,
+)
 from frazil.log.produce import CrcMismatch, append_of_batch
 from frazil.model import Clock, MiB, TopicPartition
 
@@ -40,6 +49,8 @@ COMPRESSED_INLINE_BYTES_MAX = 1024
 FULL_WAIT_S_MAX = 5.0
 """How long a batch waits for room in the log before it is refused."""
 FULL_PAUSE_S = 0.02
+RECORD_ERRORS_MAX = 10_000
+"""Records without a key that a refusal names. Clients fail the others of the batch as well."""
 
 
 class Produce:
@@ -79,7 +90,7 @@ class Produce:
                 try:
                     await self._produce(request, context, joined, partition, data.records, pending)
                 except _Refused as refused:
-                    pending.refuse(data.index, refused.error, refused.code)
+                    pending.refuse(data.index, refused.error, refused.code, refused.records)
                 except FrazilError as error:
                     pending.refuse(data.index, error)
         done = pending.sealed()
@@ -125,6 +136,10 @@ class Produce:
             raise _Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, Rejected(why))
         append = await self._checked(records)
         self._refused.check(target, append.header)
+        if append.keyless_index is not None and self._log.topic(target.topic).config.is_compacted:
+            error = Malformed(f"topic {target.topic} is compacted: every record needs a key")
+            keyless = await self._threads.run(_keyless, bytes(records))
+            raise _Refused(ErrorCode.INVALID_RECORD, error, keyless)
         return append
 
     async def _checked(self, records: memoryview) -> Append:
@@ -197,10 +212,18 @@ _WHY_NOT = {
 }
 
 
+def _keyless(batch: bytes) -> list[int]:
+    """Return which records of a batch have no key."""
+    found = (index for index, record in enumerate(read_records(batch)) if record.key is None)
+    return list(islice(found, RECORD_ERRORS_MAX))
+
+
 class _Refused(Exception):
     """A refused batch whose code does not follow from the error."""
 
-    def __init__(self, code: ErrorCode, error: FrazilError) -> None:
+    def __init__(self, code: ErrorCode, error: FrazilError, records: Sequence[int] = ()) -> None:
+        """`records` are those because of which the whole batch is refused, if not all are."""
         super().__init__(str(error))
         self.code = code
         self.error = error
+        self.records = records
