@@ -61,16 +61,16 @@ def python() -> Program:
 
 def javascript() -> Program:
     """The JavaScript SDK; its packages are those of the lock, by hash. Skips without Node.js."""
-    _require("Node.js", ["node", "--version"], NODE_JS)
-    _require("npm", ["npm", "--version"], (7,))
+    require("Node.js", ["node", "--version"], NODE_JS)
+    require("npm", ["npm", "--version"], (7,))
     sources = [HERE / "js" / name for name in ("package.json", "package-lock.json")]
 
     def install(folder: Path) -> None:
         for source in sources:
             shutil.copy(source, folder)
-        _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
+        run_step(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
 
-    modules = _built_once("js", sources, install) / "node_modules"
+    modules = built_once("js", sources, install) / "node_modules"
     return Program(
         command=["node", HERE / "js" / "send.js"], environment={"NODE_PATH": str(modules)}
     )
@@ -78,7 +78,7 @@ def javascript() -> Program:
 
 def go() -> Program:
     """The Go SDK; its modules are those of `go.sum`, by hash. Skips without Go."""
-    _require("Go", ["go", "env", "GOVERSION"], GO)
+    require("Go", ["go", "env", "GOVERSION"], GO)
     sources = [HERE / "go" / name for name in ("go.mod", "go.sum", "send.go")]
 
     def build(folder: Path) -> None:
@@ -91,23 +91,23 @@ def go() -> Program:
             folder,
             ".",
         ]
-        _run(command, HERE / "go", {"CGO_ENABLED": "0"})  # needs no C compiler
+        run_step(command, HERE / "go", {"CGO_ENABLED": "0"})  # needs no C compiler
 
-    return Program(command=[_built_once("go", sources, build) / "send"])
+    return Program(command=[built_once("go", sources, build) / "send"])
 
 
-def _require(name: str, command: list[str], version: tuple[int, ...]) -> None:
+def require(name: str, command: list[str], version: tuple[int, ...]) -> None:
     """Skip the test where a tool is missing or too old."""
     required = ".".join(map(str, version))
     if shutil.which(command[0]) is None:
         pytest.skip(f"{name} is not installed: install {name} {required} or newer")
-    output = _run(command, HERE)
+    output = run_step(command, HERE)
     found = tuple(int(digits) for digits in re.findall(r"\d+", output))
     if found < version:
         pytest.skip(f"{name} is too old ({output}): install {required} or newer")
 
 
-def _built_once(name: str, sources: list[Path], make: Callable[[Path], None]) -> Path:
+def built_once(name: str, sources: list[Path], make: Callable[[Path], None]) -> Path:
     """Return a folder built from these sources by the first process that needs it; others wait."""
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     done = CACHE / f"{name}-{digest[:16]}"
@@ -124,9 +124,10 @@ def _built_once(name: str, sources: list[Path], make: Callable[[Path], None]) ->
     return done
 
 
-def _run(
+def run_step(
     command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None
 ) -> str:
+    """Run a step of a build. Returns its output."""
     process = subprocess.run(
         command,
         cwd=folder,

@@ -35,7 +35,7 @@ from frazil.log import Compression, Record, encode_batch
 from frazil.model import MiB
 from frazil.settings import GroupsConfig, LogConfig, TopicConfig
 from tests.fuzz.kafka_wire import examples, mutate
-from tests.kafka.port.opened import Client, OpenedPort, opened
+from tests.kafka.port.opened import OpenedPort, opened
 
 DISAGREEMENTS_MAX = 10
 FRAMES_PER_CONNECTION = 64

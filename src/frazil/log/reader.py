@@ -31,6 +31,10 @@ class AtTime:
 
 Isolation = Literal["committed", "stable", "uncommitted"]
 
+Excess = Literal["last", "only", "none"]
+"""Which batch may exceed the bytes of a read: the last one, if there is one at least; only one that
+is alone; or none."""
+
 Start = Literal["earliest", "latest"] | int | AtTime
 """Where a reader starts. There is no default: the right one depends on the caller."""
 
@@ -70,11 +74,12 @@ class Reader:
     def open(cls, partition: ReadablePartition, start: Start) -> Reader:
         return cls(partition, start_offset(partition, start))
 
-    def read(self, bytes_max: int = READ_BYTES) -> list[StoredBatch]:
-        """Return the next batches: at least one if there is one, up to `bytes_max`.
+    def read(self, bytes_max: int = READ_BYTES, *, excess: Excess = "last") -> list[StoredBatch]:
+        """Return the next batches, about `bytes_max` bytes. `excess` is which may be above it.
 
-        Empty if everything readable has been read; `offset` may have advanced over aborted batches
-        even so. Raises `OutOfRange` if retention removed the offset.
+        Empty if everything readable has been read, or if the next batch does not fit; `offset` may
+        have advanced over aborted batches even so. Raises `OutOfRange` if retention removed the
+        offset.
         """
         while True:
             segment = None
@@ -88,7 +93,9 @@ class Reader:
                     if segment is None:
                         raise self._removed()
                     file = self._enter(segment)
-                batches = self._read_from(file, segment, limit, bytes_max)
+                before = self.offset
+                batches = self._read_from(file, segment, limit, bytes_max, excess)
+                is_stuck = self.offset == before
                 if self._isolation == "committed" and view.aborted:
                     batches = [b for b in batches if not is_aborted(b, view.aborted)]
             except Corrupt:
@@ -96,7 +103,7 @@ class Reader:
                     raise
                 self.close()
                 continue
-            if batches:
+            if batches or is_stuck:
                 return batches
 
     def _limit(self, view: PartitionView) -> int:
@@ -137,21 +144,26 @@ class Reader:
         return self._file
 
     def _read_from(
-        self, file: File, segment: SegmentView, limit: int, bytes_max: int
+        self, file: File, segment: SegmentView, limit: int, bytes_max: int, excess: Excess
     ) -> list[StoredBatch]:
         """Return batches of one segment below offset `limit`. Empty only if compaction left none
-        up to its end, or to the limit."""
+        up to its end, or to the limit, or if the next one does not fit."""
         end = segment.info.size_bytes
         batches: list[StoredBatch] = []
         taken = 0
         position, offset = self._entry.position, self._entry.offset
-        is_limited = False
+        is_limited = is_full = False
         for batch in walk_batches(file, segment.header, position, end, offset):
             if batch.base_offset >= limit:  # the first batch of an open transaction begins there
                 is_limited = True
                 break
+            is_new = batch.end_offset > self.offset
+            may_exceed = excess == "last" or (excess == "only" and not batches)
+            if is_new and not may_exceed and taken + len(batch.payload) > bytes_max:
+                is_full = True
+                break
             position, offset = batch.end, batch.end_offset
-            if batch.end_offset <= self.offset:
+            if not is_new:
                 continue
             batches.append(batch)
             taken += len(batch.payload)
@@ -163,10 +175,10 @@ class Reader:
             offset = segment.info.end_offset
         elif is_limited:
             offset = limit  # compaction may have removed what was before it
-        elif taken < bytes_max or not batches:
+        elif not is_full and (taken < bytes_max or not batches):
             raise _damaged(segment, position, "other bytes")
         self._entry = IndexEntry(offset, position)
-        self.offset = offset
+        self.offset = max(offset, self.offset)  # a first read may begin inside a batch
         return batches
 
     def close(self) -> None:

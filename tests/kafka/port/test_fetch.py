@@ -104,6 +104,42 @@ def test_batches_come_as_they_are_stored(tmp_path: Path) -> None:
         assert fetch(client, request(0, epoch=1)).error_code == 75
 
 
+def test_only_the_first_batch_of_a_response_may_be_too_large(tmp_path: Path) -> None:
+    """A client may refuse a larger response than it has asked for, and would never go on."""
+    with opened(tmp_path) as port, port.client() as client:
+        port.log.create_topic("t", TopicConfig(partitions=3))
+        for partition in (1, 2):
+            for _ in range(3):
+                port.log.append_durably("t", records(bytes(1000)), partition=partition)
+        reader = port.log.reader("t", "earliest", partition=1)
+        size = len(reader.read()[0].payload)
+        reader.close()
+
+        def sizes(
+            max_bytes: int, partition_max_bytes: int = 2**20, min_bytes: int = 1
+        ) -> list[int]:
+            asked = [
+                FetchRequest.FetchPartition(index, partition_max_bytes=partition_max_bytes)
+                for index in range(3)
+            ]
+            request = FetchRequest(
+                max_wait_ms=LONG_MS,
+                min_bytes=min_bytes,
+                max_bytes=max_bytes,
+                topics=[FetchRequest.FetchTopic(topic="t", partitions=asked)],
+            )
+            found = client.ask(FetchResponse, request, 11).responses[0].partitions
+            return [len(each.records or b"") // size for each in found]
+
+        assert sizes(1) == [0, 1, 0]
+        assert sizes(2 * size - 1) == [0, 1, 0]
+        assert sizes(2 * size) == [0, 2, 0]
+        assert sizes(5 * size + 1, min_bytes=2**20) == [0, 3, 2], "full: there is no need to wait"
+        assert sizes(2**20, partition_max_bytes=size) == [0, 1, 1]
+        assert sizes(2**20, partition_max_bytes=2 * size - 1, min_bytes=5 * size) == [0, 1, 1]
+        assert sizes(2**20, partition_max_bytes=1) == [0, 1, 0], "as Kafka: the client asks again"
+
+
 def test_a_fetch_waits_for_the_next_commit(tmp_path: Path) -> None:
     """And for as many bytes as the client asks for."""
     with opened(tmp_path) as port, port.client() as client:

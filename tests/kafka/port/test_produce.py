@@ -146,6 +146,23 @@ def test_refused_batches(tmp_path: Path, topic: str, data: bytes, acks: int, cod
             assert not stored(port, topic)
 
 
+def test_records_without_a_key_are_named(tmp_path: Path) -> None:
+    """Clients fail these with the reason, and the others of the batch with another error."""
+    keys = [b"k", None, b"k", None]
+    records = [
+        Record(offset=i, timestamp_ms=i, key=key, value=bytes(2000)) for i, key in enumerate(keys)
+    ]
+    with opened(tmp_path) as port, port.client() as client:
+        port.log.create_topic("t", TopicConfig(cleanup="compact"))
+        for compression in (Compression.NONE, Compression.LZ4):
+            request = produce("t", [encode_batch(records, compression=compression)])
+            response = client.ask(ProduceResponse, request, VERSION)
+            (result,) = response.responses[0].partition_responses
+            assert result.error_code == ErrorCode.INVALID_RECORD
+            assert [each.batch_index for each in result.record_errors] == [1, 3]
+        assert stored(port) == []
+
+
 def test_without_acks_there_is_no_response(tmp_path: Path) -> None:
     """A refused batch ends the connection: nothing else could tell."""
     with opened(tmp_path) as port, port.client() as client:

@@ -106,6 +106,22 @@ def test_settings_are_changed_and_reset(port: OpenedPort, admin: AdminClient) ->
     assert port.log.topic("t").config == config
 
 
+def test_a_list_is_changed_value_by_value(port: OpenedPort, admin: AdminClient) -> None:
+    def change(operation: AlterConfigOpType, name: str, value: str) -> Futures:
+        entry = ConfigEntry(name, value, incremental_operation=operation)
+        resource = ConfigResource(ResourceType.TOPIC, "t", incremental_configs=[entry])
+        return admin.incremental_alter_configs([resource])
+
+    append, subtract = AlterConfigOpType.APPEND, AlterConfigOpType.SUBTRACT
+    for _ in range(2):  # a value that is there already stays
+        done(change(append, "cleanup.policy", "compact"))
+        assert port.log.topic("t").config.cleanup == "compact_expire"
+    done(change(subtract, "cleanup.policy", "delete"))
+    assert port.log.topic("t").config.cleanup == "compact"
+    for operation, name in ((subtract, "cleanup.policy"), (append, "retention.ms")):
+        assert refused(change(operation, name, "compact")) == ErrorCode.INVALID_CONFIG
+
+
 def test_records_are_deleted_below_an_offset(port: OpenedPort, admin: AdminClient) -> None:
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{port.port}"})
     for number in range(10):

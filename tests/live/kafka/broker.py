@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -51,17 +51,23 @@ log.retention.check.interval.ms=500
 class KafkaBroker:
     """One broker on one folder, with the same ports after each start. Owned by the test."""
 
-    def __init__(self, folder: Path, *, jvm: Sequence[str] = QUICK) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        jvm: Sequence[str] = QUICK,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings` are added to those above; a name that is there already has the new value."""
         folder.mkdir(parents=True)
         self._jvm = jvm
         self._output = folder / "output.txt"
         self._settings = folder / "server.properties"
         port, controller = _free_ports(2)
         self.address = f"127.0.0.1:{port}"
-        self._settings.write_text(
-            SETTINGS.format(port=port, controller=controller, folder=folder / "data"),
-            encoding="utf-8",
-        )
+        common = SETTINGS.format(port=port, controller=controller, folder=folder / "data")
+        added = "".join(f"{name}={value}\n" for name, value in (settings or {}).items())
+        self._settings.write_text(common + added, encoding="utf-8")
         format_storage = ["format", "-t", CLUSTER_ID, "-c", str(self._settings)]
         subprocess.run(
             ["java", *QUICK, "-cp", class_path(), "kafka.tools.StorageTool", *format_storage],

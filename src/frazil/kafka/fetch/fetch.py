@@ -61,12 +61,13 @@ class _Cursor:
     """Of which a batch was read. A client skips what its producer wrote from there on up to the
     marker, which the log may have dropped once it has no such batch any more."""
     size: int = 0
+    is_full: bool = False
+    """Whether the next batch does not fit, neither here nor into the response."""
 
     @property
     def open_partition(self) -> Partition | None:
         """The partition, if more may be read of it."""
-        is_full = self.size and self.size >= self.asked.partition_max_bytes
-        return None if self.code or is_full else self.partition
+        return None if self.code or self.is_full else self.partition
 
     def has_more(self, isolation: Isolation) -> bool:
         """Whether there is more to be read now."""
@@ -163,10 +164,15 @@ class Fetch:
             is_room = self._responses.has_room
             if ready and is_room:
                 left = bytes_max - sum(cursor.size for cursor in cursors)
-                await self._threads.run(self._read, ready, isolation, left, owner.number)
+                is_first = left == bytes_max
+                await self._threads.run(
+                    self._read, ready, isolation, left, owner.number, is_first=is_first
+                )
             size = sum(cursor.size for cursor in cursors)
             left_s = deadline_s - loop.time()
-            if any(cursor.code for cursor in cursors) or size >= min(request.min_bytes, bytes_max):
+            if any(cursor.code or cursor.is_full for cursor in cursors):
+                break
+            if size >= min(request.min_bytes, bytes_max):
                 break
             if left_s <= 0:
                 break
@@ -190,27 +196,42 @@ class Fetch:
         return owner
 
     def _read(
-        self, cursors: list[_Cursor], isolation: Isolation, bytes_left: int, owner: int
+        self,
+        cursors: list[_Cursor],
+        isolation: Isolation,
+        bytes_left: int,
+        owner: int,
+        *,
+        is_first: bool,
     ) -> None:
-        """Read the next batches of each partition until there are enough. Runs in a thread."""
+        """Read the next batches of each partition, as many as fit. Runs in a thread.
+
+        The first batch of a response may be larger than all that the client asks for: it could not
+        go on otherwise. Others must fit: a client may refuse what is larger.
+        """
         for cursor in cursors:
             try:
-                bytes_left -= self._read_one(cursor, isolation, bytes_left, owner)
+                size = self._read_one(cursor, isolation, bytes_left, owner, is_first=is_first)
             except FrazilError as error:
                 cursor.code = error_code(error)
                 if isinstance(error, Corrupt):
                     logger.error("a fetch found damage", extra={"reason": str(error)})
-            if bytes_left <= 0:
+            else:
+                bytes_left -= size
+                is_first = is_first and size == 0
+            if bytes_left <= 0 and not is_first:
                 return
 
-    def _read_one(self, cursor: _Cursor, isolation: Isolation, bytes_left: int, owner: int) -> int:
-        """Read at least one batch of a partition. Returns the bytes."""
+    def _read_one(
+        self, cursor: _Cursor, isolation: Isolation, bytes_left: int, owner: int, *, is_first: bool
+    ) -> int:
+        """Read batches of a partition. Returns the bytes."""
         assert cursor.partition is not None
         key = ReaderKey(owner, cursor.partition, isolation)
         reader = self._pool.take(key, cursor.offset)
         try:
             limit = min(cursor.asked.partition_max_bytes - cursor.size, bytes_left)
-            batches = reader.read(max(1, limit))
+            batches = reader.read(limit, excess="only" if is_first else "none")
             cursor.offset = reader.offset
         finally:
             self._pool.give(key, reader)
@@ -220,6 +241,7 @@ class Fetch:
         size = sum(map(len, payloads))
         cursor.payloads += payloads
         cursor.size += size
+        cursor.is_full = size >= limit or (not payloads and cursor.has_more(isolation))
         return size
 
 

@@ -57,10 +57,19 @@ class PendingProduce:
         """Begin the next topic of the request."""
         self._response.responses.append(ProduceResponse.TopicProduceResponse(name))
 
-    def refuse(self, index: int, error: FrazilError, code: ErrorCode | None = None) -> None:
-        """Answer a partition with an error."""
+    def refuse(
+        self,
+        index: int,
+        error: FrazilError,
+        code: ErrorCode | None = None,
+        records: Sequence[int] = (),
+    ) -> None:
+        """Answer a partition with an error, and with the records to blame if not all are."""
         self.refusal = error
-        self._add(index, error, code)
+        result = self._add(index, error, code)
+        result.record_errors = [
+            ProduceResponse.BatchIndexAndErrorMessage(each, str(error)) for each in records
+        ]
 
     def _add(
         self, index: int, error: FrazilError | None = None, code: ErrorCode | None = None

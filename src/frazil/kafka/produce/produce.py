@@ -8,8 +8,9 @@ the connection reads nothing more.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import Future
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 from frazil.errors import FrazilError, Malformed, Overloaded, Rejected, SequenceGap
 from frazil.httpd import WorkerThreads
@@ -30,6 +31,7 @@ from frazil.log import (
     Log,
     is_compressed,
     parse_header,
+    read_records,
 )
 from frazil.log.produce import CrcMismatch, append_of_batch
 from frazil.model import Clock, MiB, Signal, TopicPartition
@@ -46,6 +48,8 @@ COMPRESSED_INLINE_BYTES_MAX = 1024
 FULL_WAIT_S_MAX = 5.0
 """How long a batch waits for room in the log before it is refused."""
 FULL_PAUSE_S = 0.02
+RECORD_ERRORS_MAX = 10_000
+"""Records without a key that a refusal names. Clients fail the others of the batch as well."""
 
 
 class Produce:
@@ -88,6 +92,8 @@ class Produce:
         try:
             self._check_writable(target)
             append = _valid(records)
+            if self._lacks_keys(target, append):
+                return None
             self._refused.check(target, append.header)
             appended = self._submitted(request, context, target, append)
         except (Overloaded, SequenceGap):
@@ -145,6 +151,7 @@ class Produce:
             batch = await self._checked(target.topic, records)
             header = batch.appends[0].header
             await self._check_refused(target, header)
+            await self._check_keys(target, batch.appends[0], records)
             if header.is_transactional and joined is not ErrorCode.NONE:
                 raise _Refused(joined, Rejected("the partition is no part of the transaction"))
             submitted = []
@@ -186,6 +193,21 @@ class Produce:
             if not await asyncio.wrap_future(known):
                 raise
             self._refused.forget(target, header.producer_id)
+
+    def _lacks_keys(self, target: TopicPartition, append: Append) -> bool:
+        """Return whether a record has no key, which a compacted topic needs."""
+        if append.keyless_index is None:
+            return False
+        return self._log.topic(target.topic).config.is_compacted
+
+    async def _check_keys(
+        self, target: TopicPartition, append: Append, records: memoryview
+    ) -> None:
+        """Refuse a batch for a compacted topic, and name the records that have no key."""
+        if self._lacks_keys(target, append):
+            error = Malformed(f"topic {target.topic} is compacted: every record needs a key")
+            keyless = await self._threads.run(_keyless, bytes(records))
+            raise _Refused(ErrorCode.INVALID_RECORD, error, keyless)
 
     def _submitted(
         self,
@@ -299,17 +321,28 @@ _WHY_NOT = {
 }
 
 
+def _keyless(batch: bytes) -> list[int]:
+    """Return which records of a batch have no key."""
+    found = (index for index, record in enumerate(read_records(batch)) if record.key is None)
+    return list(islice(found, RECORD_ERRORS_MAX))
+
+
 class _Refused(Exception):
     """A refused batch whose code does not follow from the error."""
 
-    def __init__(self, code: ErrorCode, error: FrazilError) -> None:
+    def __init__(self, code: ErrorCode, error: FrazilError, records: Sequence[int] = ()) -> None:
+        """`records` are those because of which the whole batch is refused, if not all are."""
         super().__init__(str(error))
         self.code = code
         self.error = error
+        self.records = records
 
 
-def _reason(refused: FrazilError | _Refused) -> tuple[FrazilError, ErrorCode | None]:
-    """Return why a batch was refused, and the code if it does not follow from that."""
+def _reason(
+    refused: FrazilError | _Refused,
+) -> tuple[FrazilError, ErrorCode | None, Sequence[int]]:
+    """Return why a batch was refused, the code if it does not follow from that, and the records to
+    blame if not all are."""
     if isinstance(refused, _Refused):
-        return refused.error, refused.code
-    return refused, None
+        return refused.error, refused.code, refused.records
+    return refused, None, ()

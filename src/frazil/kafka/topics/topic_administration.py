@@ -12,7 +12,13 @@ from frazil.kafka.broker import NODE_ID
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.router import ApiRouter
-from frazil.kafka.topics.topic_configs import OWN, default_config, is_topic_config, with_configs
+from frazil.kafka.topics.topic_configs import (
+    LIST,
+    OWN,
+    default_config,
+    is_topic_config,
+    with_configs,
+)
 from frazil.kafka.topics.topics import TOPIC_RESOURCE, is_protected
 from frazil.kafka.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from frazil.kafka.wire.messages.create_partitions import (
@@ -31,8 +37,8 @@ from frazil.settings import KafkaPortConfig, TopicConfig
 
 DELETE_TOPICS, DELETE_RECORDS, ALTER_CONFIGS, CREATE_PARTITIONS = 20, 21, 33, 37
 INCREMENTAL_ALTER_CONFIGS = 44
-SET, DELETE = 0, 1
-"""What to do with a setting. The only list, cleanup.policy, is set as a whole."""
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+"""What to do with a setting. The last two change a list; the only one is cleanup.policy."""
 ALL_RECORDS = -1
 """Delete the records up to the last stable offset."""
 NO_OFFSET = -1
@@ -208,10 +214,7 @@ class TopicAdministration:
                 outcome = await self._alter(
                     asked.resource_type,
                     asked.resource_name,
-                    {
-                        each.name: each.value if each.config_operation == SET else None
-                        for each in asked.configs
-                    },
+                    self._values(asked),
                     is_real=not request.validate_only,
                 )
             results.append(
@@ -220,6 +223,23 @@ class TopicAdministration:
                 )
             )
         return IncrementalAlterConfigsResponse(responses=results)
+
+    def _values(
+        self, asked: IncrementalAlterConfigsRequest.AlterConfigsResource
+    ) -> dict[str, str | None]:
+        """Return the values that settings are to have; None for their default."""
+        values: dict[str, str | None] = {}
+        for each in asked.configs:
+            operation = each.config_operation
+            if operation in (APPEND, SUBTRACT) and self._log.has_topic(asked.resource_name):
+                own, config = OWN[each.name], self._log.topic(asked.resource_name).config
+                before = own.text(getattr(config, own.field))
+                values[each.name] = _changed_list(
+                    before, each.value or "", is_added=operation == APPEND
+                )
+            else:
+                values[each.name] = None if operation == DELETE else each.value
+        return values
 
     async def _alter(
         self, kind: int, name: str, values: Mapping[str, str | None], *, is_real: bool
@@ -272,6 +292,20 @@ def _check_operations(asked: IncrementalAlterConfigsRequest.AlterConfigsResource
     for each in asked.configs:
         if names.count(each.name) > 1:
             return ErrorCode.INVALID_REQUEST, f"{each.name} is named twice"
-        if each.config_operation not in (SET, DELETE):
-            return ErrorCode.INVALID_CONFIG, f"set the whole value of {each.name}"
+        is_list = each.name in OWN and OWN[each.name].kind == LIST
+        if each.config_operation not in (SET, DELETE) and not is_list:
+            return ErrorCode.INVALID_CONFIG, f"{each.name} is not a list: set its value"
+        if each.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
+            return ErrorCode.INVALID_REQUEST, f"unknown operation {each.config_operation}"
     return None
+
+
+def _changed_list(before: str, named: str, *, is_added: bool) -> str:
+    """Return a list of values, separated by commas, with others added or removed."""
+    values = before.split(",")
+    others = [each.strip() for each in named.split(",")]
+    if is_added:
+        values += [each for each in others if each not in values]
+    else:
+        values = [each for each in values if each not in others]
+    return ",".join(values)
