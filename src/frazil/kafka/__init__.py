@@ -26,7 +26,16 @@ Everything is owned by the event loop. Files are read, and large batches checked
 "frazil-kafka-read" and "frazil-kafka". The log's writer thread completes futures.
 """
 
+from frazil.kafka.groups.description import consumer_groups
 from frazil.kafka.groups.lag import GroupLag
 from frazil.kafka.port import KafkaPort, KafkaUse
+from frazil.kafka.topics.topic_configs import ConfigEntry, config_entries
 
-__all__ = ["GroupLag", "KafkaPort", "KafkaUse"]
+__all__ = [
+    "ConfigEntry",
+    "GroupLag",
+    "KafkaPort",
+    "KafkaUse",
+    "config_entries",
+    "consumer_groups",
+]
