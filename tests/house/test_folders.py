@@ -22,7 +22,7 @@ FOLDERS = {
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
-    "frazil.serve": ["status", "metrics", "saved", "http", "api"],
+    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "api"],
     "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],

@@ -26,11 +26,13 @@ class Event:
 class Events:
     """One connection to a tail. Owned by one thread."""
 
-    def __init__(self, port: int, last: str | None = None, **parameters: object) -> None:
+    def __init__(
+        self, port: int, last: str | None = None, path: str = "tail", **parameters: object
+    ) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SILENCE_S)
         headers = {} if last is None else {"Last-Event-ID": last}
         self._connection.request(
-            "GET", f"/api/v1/tail?{urlencode(parameters, doseq=True)}", headers=headers
+            "GET", f"/api/v1/{path}?{urlencode(parameters, doseq=True)}", headers=headers
         )
         self.response = self._connection.getresponse()
         self.status = self.response.status

@@ -18,8 +18,8 @@ from frazil.log import Log
 from frazil.model import SystemClock, arrow
 from frazil.node import addresses_of, writer_rates, writer_status
 from frazil.serve import NodeContext, reader_rates
-from frazil.settings import LakeConfig, LogConfig
-from frazil.status import Uptime, WriterStatus
+from frazil.settings import KafkaPortConfig, LakeConfig, LogConfig
+from frazil.status import ConsumerGroups, GroupsQuery, Uptime, WriterStatus
 from tests.ingest.serving import serving
 
 
@@ -37,6 +37,11 @@ def status_in_this_process(
 ) -> Callable[[], WriterStatus]:
     """The writer's status, without the metrics: those of this process are the reader's."""
     return lambda: msgspec.structs.replace(writer_status(log, ports, None, uptime), families=[])
+
+
+def no_groups(_: GroupsQuery) -> ConsumerGroups:
+    """The groups of a node without a Kafka port."""
+    return ConsumerGroups(is_enabled=False, group_count=0, groups=[])
 
 
 @contextmanager
@@ -73,6 +78,10 @@ def open_rooms(
                 log=served.log,
                 otlp=addresses_of(served.otlp),
                 writer_status=status_in_this_process(served.log, served.otlp, uptime),
+                consumer_groups=no_groups,
+                kafka=KafkaPortConfig(),
+                log_config=log_config or LogConfig(),
+                lake_topics=("*",),
                 rates=reader_rates(clock),
                 tier=tier,
                 sql=None,

@@ -29,7 +29,7 @@ from frazil.serve import ApiServer, NodeContext, reader_rates
 from frazil.status import Uptime
 from tests.conformance.cases import log as log_record
 from tests.conformance.cases import logs
-from tests.serve.open_rooms import status_in_this_process
+from tests.serve.open_rooms import no_groups, status_in_this_process
 
 START_S = 120
 ANSWER_S = 60
@@ -166,6 +166,10 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 log=log,
                 otlp=addresses_of(otlp),
                 writer_status=status_in_this_process(log, otlp, uptime),
+                consumer_groups=no_groups,
+                kafka=config.kafka,
+                log_config=config.log,
+                lake_topics=config.lake.topics,
                 rates=reader_rates(clock),
                 tier=embedded.tier,
                 sql=embedded.sql,

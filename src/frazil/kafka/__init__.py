@@ -29,10 +29,13 @@ Everything is owned by the event loop. Files are read, and large batches checked
 
 from frazil.kafka.access.scram import Mechanism, new_credential
 from frazil.kafka.access.users import UserFile, UserTable, check_user_name
+from frazil.kafka.groups.description import consumer_groups
 from frazil.kafka.groups.lag import GroupLag
 from frazil.kafka.port import KafkaPort, KafkaUse
+from frazil.kafka.topics.topic_configs import ConfigEntry, config_entries
 
 __all__ = [
+    "ConfigEntry",
     "GroupLag",
     "KafkaPort",
     "KafkaUse",
@@ -40,5 +43,7 @@ __all__ = [
     "UserFile",
     "UserTable",
     "check_user_name",
+    "config_entries",
+    "consumer_groups",
     "new_credential",
 ]

@@ -30,6 +30,8 @@ from frazil.model import NS_PER_MS, Clock, MiB
 from frazil.processes import (
     Beat,
     Channel,
+    GroupsReply,
+    GroupsRequest,
     Hello,
     ReaderReady,
     ReaderStopped,
@@ -40,7 +42,7 @@ from frazil.processes import (
     Stop,
     ToWriter,
 )
-from frazil.status import Check, OtlpAddresses, WriterStatus
+from frazil.status import Check, ConsumerGroups, GroupsQuery, OtlpAddresses, WriterStatus
 
 logger = logging.getLogger(__name__)
 
@@ -121,6 +123,7 @@ class ReaderProcess:
         self._log: Log | None = None
         self._otlp: OtlpAddresses | None = None
         self._status: Callable[[], WriterStatus] | None = None
+        self._groups: Callable[[GroupsQuery], ConsumerGroups] | None = None
         self._thread: threading.Thread | None = None
         self._is_stopping = threading.Event()
         self._early_count = 0
@@ -133,9 +136,15 @@ class ReaderProcess:
         """The first life is ready, or has failed."""
         self.stop_facts: dict[str, Any] = {}
 
-    def begin(self, log: Log, otlp: OtlpAddresses, status: Callable[[], WriterStatus]) -> None:
+    def begin(
+        self,
+        log: Log,
+        otlp: OtlpAddresses,
+        status: Callable[[], WriterStatus],
+        groups: Callable[[GroupsQuery], ConsumerGroups],
+    ) -> None:
         """Let the reader open its components: the log is open now."""
-        self._log, self._otlp, self._status = log, otlp, status
+        self._log, self._otlp, self._status, self._groups = log, otlp, status, groups
         log.writer.listen(self._commits.notify)
         self._thread = threading.Thread(target=self._run, name="frazil-reader", daemon=True)
         self._thread.start()
@@ -276,6 +285,9 @@ class ReaderProcess:
             case StatusRequest():
                 assert self._status is not None
                 life.control.send(StatusReply(self._status()))
+            case GroupsRequest(number, query):
+                assert self._groups is not None
+                life.control.send(GroupsReply(number, self._groups(query)))
             case StartFailed(kind, text):
                 if not self.first_done.is_set():
                     error: type[FrazilError] = getattr(errors, kind, Unavailable)

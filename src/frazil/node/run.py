@@ -32,14 +32,14 @@ from frazil.ingest import (
     load_hash_key,
     read_key_file,
 )
-from frazil.kafka import KafkaPort
+from frazil.kafka import KafkaPort, consumer_groups
 from frazil.log import Log
 from frazil.model import NS_PER_MS, Clock, Rand
 from frazil.node.api_listener import ApiListener, api_address
 from frazil.node.reader_process import ReaderProcess
 from frazil.node.writer_status import addresses_of, writer_checks, writer_rates, writer_status
 from frazil.shutdown import Shutdown
-from frazil.status import Check, Uptime
+from frazil.status import Check, ConsumerGroups, GroupsQuery, Uptime
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class NodeStartup:
         if self.reader is not None:
             self._opened.push_async_callback(self._stop_reader, self.reader)
             self._opened.push_async_callback(self._close_ports)
-            self.reader.begin(self.log, addresses_of(self.otlp), self._status)
+            self.reader.begin(self.log, addresses_of(self.otlp), self._status, self._groups)
             if listener is not None:
                 api = ApiListener(
                     listener,
@@ -253,6 +253,11 @@ class NodeStartup:
 
     def _status(self) -> Any:
         return writer_status(self.log, self.otlp, self.kafka, self.uptime)
+
+    def _groups(self, query: GroupsQuery) -> ConsumerGroups:
+        if self.kafka is None:
+            return ConsumerGroups(is_enabled=False, group_count=0, groups=[])
+        return consumer_groups(self.kafka.groups, query)
 
     def checks(self) -> list[Check]:
         """The state of every component of the node."""

@@ -14,6 +14,8 @@ from frazil.processes.forks import fork_process, has_ended, kill_process
 from frazil.processes.lifetime import end_with_parent
 from frazil.processes.messages import (
     Beat,
+    GroupsReply,
+    GroupsRequest,
     Hello,
     ReaderReady,
     ReaderStopped,
@@ -29,6 +31,8 @@ from frazil.processes.messages import (
 __all__ = [
     "Beat",
     "Channel",
+    "GroupsReply",
+    "GroupsRequest",
     "Hello",
     "ReaderReady",
     "ReaderStopped",

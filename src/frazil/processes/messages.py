@@ -7,6 +7,8 @@ Hello ───────────────────────>    
       <──────────────────── Beat        twice a second, from the reader's event loop
       <─────────── StatusRequest        for status, health and metrics
 StatusReply ─────────────────>
+      <─────────── GroupsRequest        for consumer groups
+GroupsReply ─────────────────>
 Stop ────────────────────────>
       <───────────── ReaderStopped
 """
@@ -17,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from frazil.status import Check, OtlpAddresses, WriterStatus
+from frazil.status import Check, ConsumerGroups, GroupsQuery, OtlpAddresses, WriterStatus
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True, kw_only=True):
@@ -67,6 +69,20 @@ class StatusReply(msgspec.Struct, frozen=True, tag=True):
     status: WriterStatus
 
 
+class GroupsRequest(msgspec.Struct, frozen=True, tag=True):
+    """Asks for consumer groups."""
+
+    number: int
+    query: GroupsQuery
+
+
+class GroupsReply(msgspec.Struct, frozen=True, tag=True):
+    """Consumer groups, for the request of this number."""
+
+    number: int
+    found: ConsumerGroups
+
+
 class Stop(msgspec.Struct, frozen=True, tag=True):
     """Close all components within this time, and exit."""
 
@@ -79,5 +95,7 @@ class ReaderStopped(msgspec.Struct, frozen=True, tag=True):
     facts: dict[str, Any]
 
 
-ToReader = Hello | StatusReply | Stop
-ToWriter = RoomReady | ReaderReady | StartFailed | Beat | StatusRequest | ReaderStopped
+ToReader = Hello | StatusReply | GroupsReply | Stop
+ToWriter = (
+    RoomReady | ReaderReady | StartFailed | Beat | StatusRequest | GroupsRequest | ReaderStopped
+)

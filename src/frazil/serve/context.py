@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -12,7 +12,8 @@ from frazil.lake import Lake
 from frazil.log import ReadableLog
 from frazil.model import Clock
 from frazil.results import CancelToken, Limits, Result
-from frazil.status import OtlpAddresses, Rates, WriterStatus
+from frazil.settings import KafkaPortConfig, LogConfig
+from frazil.status import ConsumerGroups, GroupsQuery, OtlpAddresses, Rates, WriterStatus
 
 
 class Sql(Protocol):
@@ -38,6 +39,12 @@ class NodeContext:
     otlp: OtlpAddresses
     writer_status: Callable[[], WriterStatus]
     """Asks the writer process; call it in a thread. `Unavailable` if it does not answer."""
+    consumer_groups: Callable[[GroupsQuery], ConsumerGroups]
+    """Asks the writer process, as well."""
+    kafka: KafkaPortConfig
+    log_config: LogConfig
+    lake_topics: Sequence[str]
+    """Name patterns of the topics that are tables."""
     rates: Rates
     """Rates of this process."""
     tier: HotTier | None

@@ -25,6 +25,7 @@ from frazil.removal import RemovalReport
 from frazil.serve.api import (
     dashboards,
     demo,
+    groups,
     lake_jobs,
     lake_tables,
     logs,
@@ -35,6 +36,7 @@ from frazil.serve.api import (
     services,
     status,
     tail,
+    topics,
     trace,
     traces,
     views,
@@ -47,6 +49,8 @@ from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of, answer_of_body
 from frazil.serve.http.router import Endpoint, NoParams
 from frazil.serve.status.model import Status
+from frazil.serve.topics.reading import MessagesAnswer
+from frazil.status import ConsumerGroups
 
 VERSION = "1"
 
@@ -93,6 +97,7 @@ def groups_of() -> tuple[EndpointGroup, ...]:
         EndpointGroup(name="logs", about="Log records.", endpoints=_LOGS),
         EndpointGroup(name="traces", about="Traces and services.", endpoints=_TRACES),
         EndpointGroup(name="metrics", about="Metrics over time.", endpoints=_METRICS),
+        EndpointGroup(name="topics", about="Topics, messages, consumer groups.", endpoints=_TOPICS),
         EndpointGroup(
             name="dashboards", about="Dashboards of the web page.", endpoints=_DASHBOARDS
         ),
@@ -157,6 +162,20 @@ _METRICS = (
     _get("/api/v1/metrics/heatmap", Heatmap, metrics.heatmap),
     _get("/api/v1/metrics/labels", metrics.LabelsAnswer, metrics.labels),
     _get("/api/v1/metrics/exemplars", metrics.ExemplarsAnswer, metrics.examples),
+)
+_TOPICS = (
+    _get("/api/v1/topics", topics.TopicsAnswer, topics.list_topics),
+    _get("/api/v1/topics/{topic}", topics.TopicAnswer, topics.one_topic, **_MISSING),
+    _get("/api/v1/topics/{topic}/messages", MessagesAnswer, topics.messages, **_MISSING),
+    _get(
+        "/api/v1/topics/{topic}/tail",
+        None,
+        topics.tail_messages,
+        types=("text/event-stream",),
+        **_MISSING,
+    ),
+    _get("/api/v1/groups", ConsumerGroups, groups.list_groups),
+    _get("/api/v1/groups/describe", groups.GroupAnswer, groups.describe_group, **_MISSING),
 )
 
 

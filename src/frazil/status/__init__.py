@@ -4,12 +4,22 @@
     uptime.py    Uptime, Rates: state, start time, recent rates
     process.py   memory, CPU and open files of a process
     families.py  metrics under their Prometheus names, joined over processes
+    groups.py    ConsumerGroups: consumer groups of the Kafka port
     writer.py    WriterStatus: everything the writer reports
 
 Structs that are sent between processes; collecting them is up to each process.
 """
 
 from frazil.status.families import Family, Point, counter, gauge, merged, own_families
+from frazil.status.groups import (
+    AssignedTopic,
+    ConsumerGroup,
+    ConsumerGroupDetail,
+    ConsumerGroupMember,
+    ConsumerGroupOffset,
+    ConsumerGroups,
+    GroupsQuery,
+)
 from frazil.status.health import Check, Health, is_ready, readiness_text
 from frazil.status.process import ProcessInfo, process_info
 from frazil.status.uptime import WINDOW_S, Rates, State, Timing, Uptime
@@ -29,10 +39,17 @@ from frazil.status.writer import (
 
 __all__ = [
     "WINDOW_S",
+    "AssignedTopic",
     "Check",
+    "ConsumerGroup",
+    "ConsumerGroupDetail",
+    "ConsumerGroupMember",
+    "ConsumerGroupOffset",
+    "ConsumerGroups",
     "Family",
     "GroupPartitionStatus",
     "GroupStatus",
+    "GroupsQuery",
     "Health",
     "IngestStatus",
     "KafkaStatus",

@@ -35,6 +35,9 @@ class RowsPoller:
         self.watermarks = {0: max(begin, end)}
         return "".join(f"{n} " for n in range(begin, end)).encode() or None
 
+    def close(self) -> None:
+        """Holds nothing."""
+
 
 async def read_until(stream: AsyncIterator[bytes], last: str) -> list[str]:
     found: list[str] = []

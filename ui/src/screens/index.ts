@@ -46,6 +46,14 @@ export const screens: Record<ScreenName, Screen> = {
     load: () => import("./dashboards/Dashboard.svelte"),
     hasTime: true,
   },
+  topics: {
+    title: "Topics",
+    load: () => import("./topics/Topics.svelte"),
+    hasTime: false,
+    key: "k",
+  },
+  topic: { title: "Topic", load: () => import("./topic/Topic.svelte"), hasTime: false },
+  group: { title: "Consumer group", load: () => import("./group/Group.svelte"), hasTime: false },
   sql: { title: "SQL", load: () => import("./sql/Sql.svelte"), hasTime: false, key: "q" },
   pipeline: {
     title: "Pipeline",

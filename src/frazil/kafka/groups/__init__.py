@@ -17,6 +17,7 @@ offset_queries.py  OffsetQueries: OffsetFetch
 administration.py  Administration: DescribeGroups, ListGroups, DeleteGroups, OffsetDelete
 expiry.py          Expiry: forgets old offsets and empty groups
 lag.py             GroupLag, RecentLag: how far groups are behind
+description.py     consumer_groups: what the API shows of groups
 loader.py          load: reads the topic at start
 groups.py          Groups: all groups by id
 consumer/          groups whose partitions the server assigns: heartbeats, assignors, records

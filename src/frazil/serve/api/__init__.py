@@ -8,6 +8,8 @@ trace.py        one trace, its spans, search in it
 services.py     services, operations, failures, dependencies, deployments, volumes
 metrics.py      metrics over time, labels, exemplars
 tail.py         live tail
+topics.py       topics, their settings and messages
+groups.py       consumer groups
 dashboards.py   dashboards of the web page
 views.py        saved views of the web page
 queries.py      saved queries

@@ -7,7 +7,6 @@ comment         keep-alive for proxies
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -28,6 +27,7 @@ from frazil.query import (
     row_conditions,
 )
 from frazil.results import CancelToken, json_of
+from frazil.serve.http.events import EVENTS, events_of, hello, parse_event_id
 from frazil.serve.http.handler import Handler, ask_with, disconnect
 from frazil.serve.http.params import (
     Excludes,
@@ -39,15 +39,10 @@ from frazil.serve.http.params import (
 from frazil.serve.http.request import ApiRequest, pairs_of
 from frazil.serve.http.row_streams import LiveStream
 
-EVENTS = b"text/event-stream"
-RETRY_MS = 2000
-"""Reconnect delay for browsers."""
 ROWS_MAX = 500
 """Rows per poll; above it the newest are sent and the others counted as skipped."""
 SCHEMAS = {"spans": SPANS, "metrics": METRICS}
 TOPICS = {signal.table: signal.topic for signal in Signal}
-
-_EVENT_ID = re.compile(r"(\d{1,9}:\d{1,18})(,\d{1,9}:\d{1,18}){0,999}", re.ASCII)
 
 
 class TailRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +63,7 @@ async def tail(handler: Handler, params: TailRequest, request: ApiRequest) -> Li
     if tier is None:
         raise Unavailable("this node has no live tail: hot.enabled is false")
     event_id = request.headers.get("last-event-id")
-    start = None if event_id is None else _parse_event_id(event_id)
+    start = None if event_id is None else parse_event_id(event_id)
     conditions = _conditions(params)
     token = CancelToken()
     key = (params.table, tuple(conditions), params.rate)
@@ -82,7 +77,7 @@ async def tail(handler: Handler, params: TailRequest, request: ApiRequest) -> Li
     slot.callback(disconnect, token)
     return LiveStream(
         content_type=EVENTS,
-        pieces=handler.tails.follow(key, open_poller, start, _hello),
+        pieces=handler.tails.follow(key, open_poller, start, hello),
         close=slot.close,
     )
 
@@ -117,6 +112,9 @@ class TailPoller:
             return None
         return await self._handler.run(lambda: self._read(watermarks))
 
+    def close(self) -> None:
+        """Nothing is open between two polls."""
+
     def _read(self, watermarks: dict[int, int]) -> bytes | None:
         polled = self._tail.poll(self._ask, watermarks)
         if polled is None or not (polled.rows.num_rows or polled.skipped_count):
@@ -124,20 +122,9 @@ class TailPoller:
         return _encode(polled, self._table, self._tail.watermarks)
 
 
-def _hello(watermarks: dict[int, int]) -> bytes:
-    """The first id lets a client that loses the connection before the first row resume here."""
-    return b"retry: %d\nid: %s\n\n" % (RETRY_MS, _event_id(watermarks))
-
-
 def _encode(polled: TailRows, table: str, watermarks: dict[int, int]) -> bytes:
-    """Encode rows as events. Only the last has an id, so that resuming repeats nothing."""
-    parts = []
-    if polled.skipped_count:
-        parts.append(b'event: skipped\ndata: {"count":%d}\n\n' % polled.skipped_count)
-    rows = [b"data: %s\n\n" % json_of(row) for row in _rows(polled.rows, table)]
-    if rows:
-        rows[-1] = b"id: %s\n%s" % (_event_id(watermarks), rows[-1])
-    return b"".join([*parts, *rows])
+    rows = [json_of(row) for row in _rows(polled.rows, table)]
+    return events_of(rows, polled.skipped_count, watermarks)
 
 
 def _rows(rows: pa.Table, table: str) -> Iterator[Any]:
@@ -169,16 +156,3 @@ def _conditions(params: TailRequest) -> list[str]:
 
 def _watermarks(tier: HotTier, table: str) -> dict[int, int]:
     return tier.watermarks(TOPICS[table])
-
-
-def _event_id(watermarks: dict[int, int]) -> bytes:
-    """Watermarks as an event id. Without any, the first row: an empty id would be ignored."""
-    ends = sorted((watermarks or {0: 0}).items())
-    return ",".join(f"{partition}:{end}" for partition, end in ends).encode()
-
-
-def _parse_event_id(text: str) -> dict[int, int]:
-    if not _EVENT_ID.fullmatch(text):
-        raise Malformed(f"Last-Event-ID is {text[:100]!r}; send an id of this stream, or none")
-    pairs = (pair.split(":") for pair in text.split(","))
-    return {int(partition): int(end) for partition, end in pairs}

@@ -41,6 +41,9 @@ class Poller(Protocol):
         """Return new rows as events, up to these watermarks or up to now; None if there are
         none."""
 
+    def close(self) -> None:
+        """Release what it holds. A poll may still be running in a thread."""
+
 
 class SharedTail:
     """One poller and its clients. Owned by the event loop."""
@@ -100,6 +103,7 @@ class SharedTail:
         except FrazilError as error:
             logger.info("live tail ended", extra={"reason": str(error)})
         finally:
+            self._poller.close()
             self._on_end()
             self._has_ended = True
             self._wake()
@@ -147,10 +151,13 @@ class SharedTails:
                 yield hello(start)
                 await tail.reached(start)
                 own = open_poller(start)
-                while not _covers(own.watermarks, tail.watermarks):
-                    events = await own.poll(tail.watermarks)
-                    if events is not None:
-                        yield events
+                try:
+                    while not _covers(own.watermarks, tail.watermarks):
+                        events = await own.poll(tail.watermarks)
+                        if events is not None:
+                            yield events
+                finally:
+                    own.close()
             with tail.joined() as queue:
                 if start is None:
                     yield hello(tail.watermarks)

@@ -1,8 +1,17 @@
-/** What the palette finds besides commands: services, dashboards, saved files, metrics, traces. */
+/**
+ * What the palette finds besides commands: services, dashboards, saved files, metrics, topics,
+ * consumer groups, traces.
+ */
 
 import { get } from "../../lib/api/client";
 import { findTraces } from "../../lib/api/find_trace";
-import type { DashboardsAnswer, MetricsAnswer, VolumesAnswer } from "../../lib/api/types.gen";
+import type {
+  ConsumerGroups,
+  DashboardsAnswer,
+  MetricsAnswer,
+  TopicsAnswer,
+  VolumesAnswer,
+} from "../../lib/api/types.gen";
 import { duration } from "../../lib/format/format";
 import { linkTo, router } from "../../lib/router/router.svelte";
 import { linkToView } from "../../lib/saved/view_address";
@@ -26,6 +35,8 @@ export function loadItems(signal: AbortSignal): Promise<Command[]>[] {
     saved("Saved view", savedViews, linkToView, signal),
     saved("Saved query", savedQueries, (saved) => linkTo("sql", { saved }), signal),
     metrics(signal),
+    topics(signal),
+    groups(signal),
   ];
 }
 
@@ -48,6 +59,18 @@ async function metrics(signal: AbortSignal): Promise<Command[]> {
   const answer = await get<MetricsAnswer>("api/v1/metrics", params, signal);
   const names = [...new Set(answer.metrics.map(({ name }) => name))];
   return names.map((name) => item("Metric", name, () => linkTo("explore", { metric: name })));
+}
+
+async function topics(signal: AbortSignal): Promise<Command[]> {
+  const answer = await get<TopicsAnswer>("api/v1/topics", {}, signal);
+  return answer.topics.map(({ name }) => item("Topic", name, () => linkTo("topic", {}, name)));
+}
+
+async function groups(signal: AbortSignal): Promise<Command[]> {
+  const answer = await get<ConsumerGroups>("api/v1/groups", {}, signal);
+  return answer.groups.map(({ group }) =>
+    item("Consumer group", group, () => linkTo("group", { name: group })),
+  );
 }
 
 async function saved<T extends { readonly title: string; readonly description?: string }>(

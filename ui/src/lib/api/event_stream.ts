@@ -7,15 +7,16 @@ const RETRY_MS = 2000;
 
 /**
  * Receive events until the signal aborts. A lost connection is resumed at the last event and
- * reported to `onTrouble`; errors of the node are thrown.
+ * reported to `onTrouble`; errors of the node are thrown. `start` is an event to resume at.
  */
 export async function streamEvents(
   path: string,
   signal: AbortSignal,
   onEvents: (events: ServerEvent[]) => void,
   onTrouble: (message: string | null) => void = () => {},
+  start = "",
 ): Promise<void> {
-  let last = "";
+  let last = start;
   while (!signal.aborted) {
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };

@@ -14,6 +14,11 @@ export interface Around {
   after: LogRow[];
 }
 
+export interface AssignedTopic {
+  topic: string;
+  partitions: number[];
+}
+
 export interface AttributeChange {
   name: string;
   value: string;
@@ -61,6 +66,48 @@ export interface Comparison {
   new_patterns: PatternChange[];
   gone_patterns: PatternChange[];
   records_sampled_every: number;
+}
+
+export interface ConsumerGroup {
+  group: string;
+  type: string;
+  state: string;
+  protocol_type: string | null;
+  protocol: string | null;
+  members: number;
+  topics: string[];
+  partitions: number;
+  lag_offsets: number;
+}
+
+export interface ConsumerGroupDetail {
+  members: ConsumerGroupMember[];
+  offsets: ConsumerGroupOffset[];
+  offset_count: number;
+}
+
+export interface ConsumerGroupMember {
+  member_id: string;
+  instance_id: string | null;
+  client_id: string;
+  client_host: string;
+  assignment: AssignedTopic[] | null;
+}
+
+export interface ConsumerGroupOffset {
+  topic: string;
+  partition: number;
+  committed_offset: number | null;
+  end_offset: number | null;
+  lag_offsets: number | null;
+  member_id: string | null;
+}
+
+export interface ConsumerGroups {
+  is_enabled: boolean;
+  group_count: number;
+  groups: ConsumerGroup[];
+  detail?: ConsumerGroupDetail | null;
 }
 
 export interface Covered {
@@ -222,6 +269,11 @@ export interface FindAnswer {
 
 export interface Flushed {
   commits: Appended[];
+}
+
+export interface GroupAnswer {
+  group: ConsumerGroup;
+  detail: ConsumerGroupDetail;
 }
 
 export interface GroupPartitionStatus {
@@ -518,6 +570,32 @@ export interface Maintained {
   orphans_removed?: number;
   orphan_bytes?: number;
   trouble?: string[];
+}
+
+export interface MessageData {
+  format: "hex" | "json" | "text";
+  text: string;
+  size_bytes: number;
+  is_cut: boolean;
+}
+
+export interface MessageHeader {
+  name: string;
+  value: MessageData | null;
+}
+
+export interface MessagesAnswer {
+  messages: TopicMessage[];
+  cursor: string | null;
+  partitions: MessagesPartition[];
+  partition_count: number;
+  read_bytes: number;
+}
+
+export interface MessagesPartition {
+  partition: number;
+  start_offset: number;
+  last_stable_offset: number;
 }
 
 export interface Metric {
@@ -933,6 +1011,38 @@ export interface Timing {
   p99_ms: number;
 }
 
+export interface TopicAnswer {
+  topic: TopicSummary;
+  partitions: TopicPartitionDetail[];
+  configs: TopicConfigEntry[];
+}
+
+export interface TopicConfigEntry {
+  name: string;
+  value: string;
+  source: "default" | "topic";
+}
+
+export interface TopicMessage {
+  partition: number;
+  offset: number;
+  timestamp_ms: number;
+  key: MessageData | null;
+  value: MessageData | null;
+  headers: MessageHeader[];
+  header_count: number;
+}
+
+export interface TopicPartitionDetail {
+  partition: number;
+  start_offset: number;
+  last_stable_offset: number;
+  end_offset: number;
+  bytes: number;
+  segments: number;
+  newest_ms: number | null;
+}
+
 export interface TopicStatus {
   topic: string;
   cleanup: string;
@@ -940,6 +1050,26 @@ export interface TopicStatus {
   retention_bytes_max: number | null;
   awaits_lake: boolean;
   partitions: PartitionStatus[];
+}
+
+export interface TopicSummary {
+  name: string;
+  topic_id: string | null;
+  kind: "internal" | "telemetry" | "topic";
+  table: string | null;
+  partitions: number;
+  records: number;
+  bytes: number;
+  cleanup_policy: string;
+  retention_ms: number | null;
+  retention_bytes: number | null;
+  newest_ms: number | null;
+}
+
+export interface TopicsAnswer {
+  topics: TopicSummary[];
+  topic_count: number;
+  kafka_port: number | null;
 }
 
 export interface TraceAnswer {

@@ -11,6 +11,9 @@ export const SCREENS = [
   "explore",
   "dashboards",
   "dashboard",
+  "topics",
+  "topic",
+  "group",
   "sql",
   "pipeline",
   "lake",
@@ -21,11 +24,11 @@ export const SCREENS = [
 export type ScreenName = (typeof SCREENS)[number];
 
 /** Screens with an id in their path: `trace/<id>`. */
-const ABOUT_ONE: ReadonlySet<ScreenName> = new Set(["trace", "dashboard", "view"]);
+const ABOUT_ONE: ReadonlySet<ScreenName> = new Set(["trace", "dashboard", "topic", "view"]);
 
 export interface Address {
   readonly screen: ScreenName;
-  /** Id of the trace, dashboard or saved view; empty for other screens. */
+  /** Id of the trace, dashboard, topic or saved view; empty for other screens. */
   readonly id: string;
   readonly query: URLSearchParams;
 }

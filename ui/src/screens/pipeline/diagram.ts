@@ -1,6 +1,7 @@
 /** Boxes and flows of the pipeline diagram, derived from the node's status. */
 
 import type { Check, HealthAnswer, LakeStatus, Status, Timing } from "../../lib/api/types.gen";
+import { escapeText, truncate } from "../../lib/format/escape";
 import * as format from "../../lib/format/format";
 import { increasePerSecond, type Sample } from "../../lib/state/samples";
 import type { HealthState } from "../../components/health";
@@ -38,6 +39,8 @@ export interface Flow {
   readonly label: string;
 }
 
+/** Letters of a group's name in a box. */
+const GROUP_MAX = 20;
 const MINUTE_MS = 60_000;
 const WINDOW_MS = 10_000;
 
@@ -247,7 +250,7 @@ function tableFacts(lake: LakeStatus): Fact[] {
   ];
 }
 
-function subscriberFacts({ subscribers }: Status): Fact[] {
+function subscriberFacts({ subscribers, kafka }: Status): Fact[] {
   const others = subscribers.filter((each) => !isHotTierSubscriber(each.subscriber));
   const slowest = others.toSorted((one, other) => other.lag_offsets - one.lag_offsets)[0];
   return [
@@ -255,6 +258,22 @@ function subscriberFacts({ subscribers }: Status): Fact[] {
     {
       name: "highest lag",
       value: slowest ? `${slowest.subscriber}, ${format.count(slowest.lag_offsets)}` : "none",
+    },
+    ...groupFacts(kafka),
+  ];
+}
+
+/** Consumer groups of the Kafka port; the one with the largest lag is the first. */
+function groupFacts(kafka: Status["kafka"]): Fact[] {
+  if (!kafka?.group_count) return [];
+  const [slowest] = kafka.groups;
+  return [
+    { name: "consumer groups", value: format.count(kafka.group_count) },
+    {
+      name: "largest lag",
+      value: slowest
+        ? `${truncate(escapeText(slowest.group), GROUP_MAX)}, ${format.count(slowest.lag_offsets)}`
+        : "none",
     },
   ];
 }

@@ -16,17 +16,8 @@ import {
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import {
-  decimalText,
-  exactText,
-  exactTime,
-  jsonText,
-  kindOf,
-  numberOf,
-  parsedJson,
-  plain,
-  sorted,
-} from "./cells";
+import { decimalText, exactText, exactTime, kindOf, numberOf, plain, sorted } from "./cells";
+import { jsonText, parsedJson } from "../../../lib/format/json";
 
 /** As decoded from the node's response. */
 function through(values: readonly unknown[], type: DataType): unknown[] {
@@ -98,6 +89,8 @@ test("JSON reads back", () => {
   expect(parsedJson('{"a": 1}')).toEqual({ a: 1 });
   expect(parsedJson("{broken")).toBeUndefined();
   expect(parsedJson("5")).toBeUndefined();
+  const long = '{"id":9007199254740993,"list":[1.5,-12345678901234567890]}';
+  expect(jsonText(parsedJson(long))).toBe(long);
 });
 
 test("sorting is stable, keeps every row, and puts nulls last", () => {

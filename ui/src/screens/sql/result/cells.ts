@@ -2,6 +2,8 @@
 
 import { type DataType, DateUnit, TimeUnit, Type } from "@uwdata/flechette";
 
+import { jsonText } from "../../../lib/format/json";
+
 /** How a column is displayed and sorted. */
 export type CellKind = "number" | "time" | "text" | "truth" | "bytes" | "nested";
 
@@ -182,35 +184,6 @@ function fromPairs(pairs: readonly (readonly [string, unknown])[]): Record<strin
   const found = Object.create(null) as Record<string, unknown>;
   for (const [name, value] of pairs) found[name] = value;
   return found;
-}
-
-/** JSON with `bigint` as a number with all digits. */
-export function jsonText(value: unknown, indent = 0, depth = 0): string {
-  if (typeof value === "bigint") return String(value);
-  if (typeof value === "number" && !Number.isFinite(value)) return `"${value}"`;
-  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
-  const isList = Array.isArray(value);
-  const parts = isList
-    ? value.map((each) => jsonText(each, indent, depth + 1))
-    : Object.entries(value).map(
-        ([name, each]) =>
-          `${JSON.stringify(name)}:${indent ? " " : ""}${jsonText(each, indent, depth + 1)}`,
-      );
-  const [open, close] = isList ? "[]" : "{}";
-  if (!parts.length) return `${open}${close}`;
-  if (!indent) return `${open}${parts.join(",")}${close}`;
-  const pad = " ".repeat(indent * (depth + 1));
-  return `${open}\n${pad}${parts.join(`,\n${pad}`)}\n${" ".repeat(indent * depth)}${close}`;
-}
-
-/** Parsed JSON object or list in a text; otherwise undefined. */
-export function parsedJson(text: string): unknown {
-  if (!/^\s*[[{]/.test(text)) return undefined;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Number for charts and sorting; null if it is none. Times are in milliseconds. */
