@@ -13,11 +13,11 @@ Structs that are sent between processes; collecting them is up to each process.
 from frazil.status.families import Family, Point, counter, gauge, merged, own_families
 from frazil.status.groups import (
     AssignedTopic,
-    ConsumerGroup,
     ConsumerGroupDetail,
     ConsumerGroupMember,
     ConsumerGroupOffset,
     ConsumerGroups,
+    ConsumerGroupSummary,
     GroupsQuery,
 )
 from frazil.status.health import Check, Health, is_ready, readiness_text
@@ -41,10 +41,10 @@ __all__ = [
     "WINDOW_S",
     "AssignedTopic",
     "Check",
-    "ConsumerGroup",
     "ConsumerGroupDetail",
     "ConsumerGroupMember",
     "ConsumerGroupOffset",
+    "ConsumerGroupSummary",
     "ConsumerGroups",
     "Family",
     "GroupPartitionStatus",

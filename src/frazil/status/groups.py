@@ -9,7 +9,7 @@ import msgspec
 from frazil.model import doc
 
 
-class ConsumerGroup(msgspec.Struct, frozen=True, kw_only=True):
+class ConsumerGroupSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A consumer group."""
 
     group: str
@@ -68,7 +68,7 @@ class ConsumerGroups(msgspec.Struct, frozen=True, kw_only=True):
 
     is_enabled: Annotated[bool, doc("False if the node has no Kafka port.")]
     group_count: Annotated[int, doc("Groups that match.")]
-    groups: Annotated[list[ConsumerGroup], doc("Largest lag first; at most 1,000.")]
+    groups: Annotated[list[ConsumerGroupSummary], doc("Largest lag first; at most 1,000.")]
     detail: ConsumerGroupDetail | None = None
 
 

@@ -46,6 +46,8 @@ seal_age_ms = 2000
 driver_memory_bytes = 805306368
 flush_age_ms = 15000
 maintain_interval_ms = 20000
+[query]
+timeout_ms = 120000
 """
     + RULES
 )

@@ -10,9 +10,14 @@ from heapq import nlargest
 from itertools import islice
 
 from frazil.errors import Malformed
-from frazil.kafka.groups.administration import CLASSIC, CONSUMER_PROTOCOL
+from frazil.kafka.groups.administration import CLASSIC, CONSUMER, CONSUMER_PROTOCOL
+from frazil.kafka.groups.consumer.known_topics import KnownTopics
+from frazil.kafka.groups.consumer.records import by_topic
+from frazil.kafka.groups.consumer.targets import assignor_of
+from frazil.kafka.groups.consumer_group import ConsumerMember
 from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.group import ClassicGroup
+from frazil.kafka.groups.groups import Group
 from frazil.kafka.groups.lag import GroupLag
 from frazil.kafka.groups.member import Member
 from frazil.kafka.wire.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -20,11 +25,11 @@ from frazil.kafka.wire.records import decode_versioned
 from frazil.model import KiB, TopicPartition
 from frazil.status import (
     AssignedTopic,
-    ConsumerGroup,
     ConsumerGroupDetail,
     ConsumerGroupMember,
     ConsumerGroupOffset,
     ConsumerGroups,
+    ConsumerGroupSummary,
     GroupsQuery,
 )
 
@@ -51,11 +56,12 @@ def consumer_groups(coordinator: GroupCoordinator, query: GroupsQuery) -> Consum
     )
     detail = None
     if query.name is not None and found:
-        detail = _detail(found[0], lags.get(found[0].group_id, []))
+        lag = lags.get(found[0].group_id, [])
+        detail = _detail(found[0], coordinator.known_topics, lag)
     return ConsumerGroups(is_enabled=True, group_count=len(found), groups=groups, detail=detail)
 
 
-def _matches(group: ClassicGroup, query: GroupsQuery, lags: dict[str, list[GroupLag]]) -> bool:
+def _matches(group: Group, query: GroupsQuery, lags: dict[str, list[GroupLag]]) -> bool:
     if query.name is not None:
         return group.group_id == query.name
     if query.topic is not None and group.group_id not in lags:
@@ -63,15 +69,19 @@ def _matches(group: ClassicGroup, query: GroupsQuery, lags: dict[str, list[Group
     return query.search.lower() in group.group_id.lower()
 
 
-def _summary(group: ClassicGroup, lags: Iterable[GroupLag]) -> ConsumerGroup:
+def _summary(group: Group, lags: Iterable[GroupLag]) -> ConsumerGroupSummary:
     lags = list(lags)
     topics = dict.fromkeys(each.partition.topic for each in lags)
-    return ConsumerGroup(
+    if isinstance(group, ClassicGroup):
+        kind, protocol_type, protocol = CLASSIC, group.protocol_type, group.protocol_name
+    else:
+        kind, protocol_type, protocol = CONSUMER, CONSUMER_PROTOCOL, assignor_of(group.data)
+    return ConsumerGroupSummary(
         group=group.group_id,
-        type=CLASSIC.lower(),
+        type=kind.lower(),
         state=group.state,
-        protocol_type=group.protocol_type,
-        protocol=group.protocol_name,
+        protocol_type=protocol_type,
+        protocol=protocol,
         members=len(group.members),
         topics=list(islice(topics, TOPICS_MAX)),
         partitions=len(lags),
@@ -79,8 +89,13 @@ def _summary(group: ClassicGroup, lags: Iterable[GroupLag]) -> ConsumerGroup:
     )
 
 
-def _detail(group: ClassicGroup, lags: list[GroupLag]) -> ConsumerGroupDetail:
-    members = [_member(group, each) for each in islice(list(group.members.values()), MEMBERS_MAX)]
+def _detail(group: Group, topics: KnownTopics, lags: list[GroupLag]) -> ConsumerGroupDetail:
+    if isinstance(group, ClassicGroup):
+        listed = islice(list(group.members.values()), MEMBERS_MAX)
+        members = [_member(group, each) for each in listed]
+    else:
+        assigned = islice(list(group.members.values()), MEMBERS_MAX)
+        members = [_assigned_member(topics, each) for each in assigned]
     owners = dict(_owned(members))
     offsets = [
         ConsumerGroupOffset(
@@ -126,6 +141,22 @@ def _member(group: ClassicGroup, member: Member) -> ConsumerGroupMember:
         client_id=member.client_id,
         client_host=member.client_host,
         assignment=_assignment(member) if group.protocol_type == CONSUMER_PROTOCOL else None,
+    )
+
+
+def _assigned_member(topics: KnownTopics, member: ConsumerMember) -> ConsumerGroupMember:
+    """Return a member whose partitions the server assigns."""
+    known = topics.by_id
+    return ConsumerGroupMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        assignment=[
+            AssignedTopic(topic=known[topic_id].name, partitions=sorted(numbers))
+            for topic_id, numbers in by_topic(member.assigned).items()
+            if topic_id in known
+        ],
     )
 
 

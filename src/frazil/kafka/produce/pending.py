@@ -67,7 +67,7 @@ class PendingProduce:
         """Answer a partition with an error, and with the records to blame if not all are."""
         self.refusal = error
         result = self._add(index, error, code)
-        result.record_errors = [
+        result.record_errors += [
             ProduceResponse.BatchIndexAndErrorMessage(each, str(error)) for each in records
         ]
 

@@ -13,9 +13,9 @@ from frazil.serve.http.handler import Handler
 from frazil.serve.http.params import Name
 from frazil.serve.http.request import ApiRequest
 from frazil.status import (
-    ConsumerGroup,
     ConsumerGroupDetail,
     ConsumerGroups,
+    ConsumerGroupSummary,
     GroupsQuery,
 )
 
@@ -38,7 +38,7 @@ class GroupParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A consumer group, its members and offsets."""
 
-    group: ConsumerGroup
+    group: ConsumerGroupSummary
     detail: ConsumerGroupDetail
 
 

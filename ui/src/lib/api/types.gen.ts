@@ -68,18 +68,6 @@ export interface Comparison {
   records_sampled_every: number;
 }
 
-export interface ConsumerGroup {
-  group: string;
-  type: string;
-  state: string;
-  protocol_type: string | null;
-  protocol: string | null;
-  members: number;
-  topics: string[];
-  partitions: number;
-  lag_offsets: number;
-}
-
 export interface ConsumerGroupDetail {
   members: ConsumerGroupMember[];
   offsets: ConsumerGroupOffset[];
@@ -103,10 +91,22 @@ export interface ConsumerGroupOffset {
   member_id: string | null;
 }
 
+export interface ConsumerGroupSummary {
+  group: string;
+  type: string;
+  state: string;
+  protocol_type: string | null;
+  protocol: string | null;
+  members: number;
+  topics: string[];
+  partitions: number;
+  lag_offsets: number;
+}
+
 export interface ConsumerGroups {
   is_enabled: boolean;
   group_count: number;
-  groups: ConsumerGroup[];
+  groups: ConsumerGroupSummary[];
   detail?: ConsumerGroupDetail | null;
 }
 
@@ -272,7 +272,7 @@ export interface Flushed {
 }
 
 export interface GroupAnswer {
-  group: ConsumerGroup;
+  group: ConsumerGroupSummary;
   detail: ConsumerGroupDetail;
 }
 
