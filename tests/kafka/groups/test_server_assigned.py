@@ -334,7 +334,10 @@ def test_tools_see_both_kinds(node: Node) -> None:
     member = ServerConsumer(node, "a")
     settle(node, member, rounds=1)
     node.commit(0, 1, group="classic")
+    node.commit(0, 0, generation=1, member_id="a")
     node.run()
+    lags = {each.group_id: each for each in node.coordinator.lag()}
+    assert (lags[GROUP].state, lags[GROUP].members) == ("Stable", 1)
     for types, expected in (
         ([], {"classic": "Classic", GROUP: "Consumer"}),
         (["consumer"], {GROUP: "Consumer"}),

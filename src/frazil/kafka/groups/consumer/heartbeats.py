@@ -174,8 +174,9 @@ class ConsumerHeartbeats:
             jobs: list[Job] = []
             size_bytes = 0
             while group.queue and len(jobs) < TOGETHER_MAX and size_bytes < TOGETHER_BYTES_MAX:
-                jobs.append(group.queue.popleft())
-                size_bytes += getattr(jobs[-1], "size_bytes", 0)
+                job: Job = group.queue.popleft()
+                jobs.append(job)
+                size_bytes += job.size_bytes if isinstance(job, _Heartbeat) else 0
             self._work(group, jobs)
 
     def _work(self, group: ConsumerGroup, jobs: list[Job]) -> None:
