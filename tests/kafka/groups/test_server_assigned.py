@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.consumer.records import by_topic
-from frazil.kafka.groups.consumer_group import MemberState
+from frazil.kafka.groups.consumer_group import ConsumerGroup, MemberState
 from frazil.kafka.groups.group import GroupState
 from frazil.kafka.groups.member import JoiningClient
 from frazil.kafka.wire.codec import encode
@@ -332,7 +334,10 @@ def test_tools_see_both_kinds(node: Node) -> None:
     member = ServerConsumer(node, "a")
     settle(node, member, rounds=1)
     node.commit(0, 1, group="classic")
+    node.commit(0, 0, generation=1, member_id="a")
     node.run()
+    lags = {each.group_id: each for each in node.coordinator.lag()}
+    assert (lags[GROUP].state, lags[GROUP].members) == ("Stable", 1)
     for types, expected in (
         ([], {"classic": "Classic", GROUP: "Consumer"}),
         (["consumer"], {GROUP: "Consumer"}),
@@ -374,3 +379,46 @@ def test_a_full_disk_changes_nothing(node: Node) -> None:
     assert group_of(node).state is GroupState.EMPTY
     settle(node, second, first)
     assert first.owned | second.owned == partitions_of(node, TOPIC)
+
+
+PARTITION_LISTS = st.none() | st.lists(
+    st.builds(
+        ConsumerGroupHeartbeatRequest.TopicPartitions,
+        st.sampled_from([bytes(16), b"x" * 16]),
+        st.lists(st.integers(-1, 3), max_size=3),
+    ),
+    max_size=2,
+)
+REQUESTS = st.builds(
+    ConsumerGroupHeartbeatRequest,
+    group_id=st.just(GROUP),
+    member_id=st.sampled_from(["a", "b", "c"]),
+    member_epoch=st.integers(-3, 4) | st.just(0) | st.just(0),
+    instance_id=st.none() | st.sampled_from(["i", "j"]),
+    rebalance_timeout_ms=st.sampled_from([-1, 0, 1000]),
+    subscribed_topic_names=st.none() | st.lists(st.sampled_from([TOPIC, "", "none"]), max_size=2),
+    subscribed_topic_regex=st.sampled_from([None, "", ".*", "("]),
+    server_assignor=st.sampled_from([None, "range", ""]),
+    topic_partitions=st.just([]) | PARTITION_LISTS,
+)
+
+
+@given(st.lists(st.tuples(REQUESTS, st.sampled_from([0, 0, 1, SESSION_MS])), max_size=30))
+def test_any_request_is_answered(steps: list[tuple[ConsumerGroupHeartbeatRequest, int]]) -> None:
+    """Whatever clients send, together or one after the other; and a restart finds what was
+    stored."""
+    node = Node()
+    boxes: list[Box[ConsumerGroupHeartbeatResponse]] = []
+    client = JoiningClient(client_id="c", client_host="/here", api_version=1)
+    for request, ms in steps:
+        boxes.append(Box())
+        node.coordinator.heartbeats.heartbeat(request, client, boxes[-1])
+        if ms:
+            node.pass_time(ms)
+    node.run()
+    for box in boxes:
+        assert encode(box.got, 1)
+    group = node.coordinator.groups.get(GROUP)
+    if isinstance(group, ConsumerGroup) and group.is_saved:
+        node.kill()
+        assert group_of(node).data.__dict__ == group.data.__dict__

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.node import COMMAND, Node
@@ -174,3 +174,27 @@ def test_members_and_the_node_are_killed(node: Node) -> None:
             assert end_s <= start_s, f"partition {partition} had two owners"
     group = groups_of(node)["g"]
     assert (group["partitions"], group["lag"]) == (PARTITIONS, 0)
+
+
+def test_offsets_in_a_transaction(node: Node) -> None:
+    """They count for a member, and are refused once it has left."""
+    address = {"bootstrap.servers": f"127.0.0.1:{node.kafka_port}", "log_level": 0}
+    produce(node, PARTITIONS)
+    consumer = Consumer(
+        {**address, "group.id": "t", "group.protocol": "consumer", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([TOPIC])
+    until(lambda: consumer.poll(0.2) is not None and len(consumer.assignment()) > 0, "it reads")
+    producer = Producer({**address, "transactional.id": "t"})
+    producer.init_transactions(WAIT_S)
+    member = consumer.consumer_group_metadata()
+    offsets = [TopicPartition(TOPIC, 0, 1)]
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction(offsets, member, WAIT_S)
+    producer.commit_transaction(WAIT_S)
+    assert [each.offset for each in consumer.committed(offsets, WAIT_S)] == [1]
+    consumer.close()
+    producer.begin_transaction()
+    with pytest.raises(KafkaException, match=r"member|generation"):
+        producer.send_offsets_to_transaction(offsets, member, WAIT_S)
+    producer.abort_transaction(WAIT_S)

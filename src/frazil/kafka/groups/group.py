@@ -75,6 +75,11 @@ class ClassicGroup:
         return self.saved_generation != NO_GENERATION
 
     @property
+    def is_dead(self) -> bool:
+        """Whether it is being deleted."""
+        return self.state is GroupState.DEAD
+
+    @property
     def is_removable(self) -> bool:
         """Whether nobody is, or is about to become, a member."""
         return self.state is GroupState.EMPTY and not self.invited

@@ -39,6 +39,7 @@ def lag_of(log: Log, groups: Groups, offsets: OffsetStore) -> list[GroupLag]:
     found = []
     # `list` and `sorted` copy: the owner of the groups may change them meanwhile.
     for group in list(groups):
+        state, members = group.state, len(group.members)
         for partition, committed in sorted(offsets.of_group(group.group_id).items()):
             try:
                 view = log.partition(*partition).view
@@ -47,8 +48,8 @@ def lag_of(log: Log, groups: Groups, offsets: OffsetStore) -> list[GroupLag]:
             found.append(
                 GroupLag(
                     group_id=group.group_id,
-                    state=group.state,
-                    members=len(group.members),
+                    state=state,
+                    members=members,
                     partition=partition,
                     committed_offset=committed.offset,
                     end_offset=view.last_stable_offset,

@@ -43,9 +43,9 @@ class Membership:
         if isinstance(known, ConsumerGroup) and known.is_removable:
             known = self._make_classic(known)
         if isinstance(known, ConsumerGroup):
-            is_dead = known.state is GroupState.DEAD
             error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            error = ErrorCode.COORDINATOR_NOT_AVAILABLE if is_dead else error
+            if known.is_dead:
+                error = ErrorCode.COORDINATOR_NOT_AVAILABLE
             reply(join_error(error, request.member_id))
             return
         if known is None and request.member_id:

@@ -20,7 +20,9 @@ from frazil.metrics import Counter
 NEW_MEMBER_TIMEOUT_MS = 300_000
 """A member that waits for its first generation is removed after this, as its client may be gone."""
 
-REBALANCES = Counter("frazil.kafka.group.rebalances", "Generations of groups that were formed.")
+REBALANCES = Counter(
+    "frazil.kafka.group.rebalances", "Generations and epochs of groups that were formed."
+)
 EXPIRED = Counter(
     "frazil.kafka.group.expired.members", "Members removed because they were silent for too long."
 )

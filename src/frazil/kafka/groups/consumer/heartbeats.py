@@ -43,7 +43,7 @@ from frazil.kafka.groups.consumer_group import (
     ConsumerMember,
 )
 from frazil.kafka.groups.errors import storage_error
-from frazil.kafka.groups.group import ClassicGroup, GroupState
+from frazil.kafka.groups.group import ClassicGroup
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.member import JoiningClient, Reply
 from frazil.kafka.groups.rebalance import EXPIRED, REBALANCES
@@ -55,7 +55,7 @@ from frazil.kafka.wire.messages.consumer_group_heartbeat import (
 from frazil.log import AppendResult
 from frazil.model import KiB
 
-TOGETHER_MAX = 1_000
+TOGETHER_MAX = 200
 TOGETHER_BYTES_MAX = 256 * KiB
 """Requests of one group that are written together."""
 
@@ -121,7 +121,7 @@ class ConsumerHeartbeats:
     def _find(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | Refusal:
         """Return the group; a new one if a member joins. An empty classic group becomes one."""
         group = self._groups.get(request.group_id)
-        if group is not None and group.state is GroupState.DEAD:
+        if group is not None and group.is_dead:
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the group is being deleted")
         if isinstance(group, ConsumerGroup):
             return group
@@ -174,8 +174,9 @@ class ConsumerHeartbeats:
             jobs: list[Job] = []
             size_bytes = 0
             while group.queue and len(jobs) < TOGETHER_MAX and size_bytes < TOGETHER_BYTES_MAX:
-                jobs.append(group.queue.popleft())
-                size_bytes += getattr(jobs[-1], "size_bytes", 0)
+                job: Job = group.queue.popleft()
+                jobs.append(job)
+                size_bytes += job.size_bytes if isinstance(job, _Heartbeat) else 0
             self._work(group, jobs)
 
     def _work(self, group: ConsumerGroup, jobs: list[Job]) -> None:
