@@ -170,7 +170,8 @@ def test_librdkafka(guarded: Guarded) -> None:
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192)
     upsertion = UserScramCredentialUpsertion("rd", info, PASSWORD.encode())
     admin.alter_user_scram_credentials([upsertion])["rd"].result(WAIT_S)
-    described = admin.describe_user_scram_credentials(["rd"])["rd"].result(WAIT_S)
+    users: Any = admin.describe_user_scram_credentials(["rd"])
+    described = users["rd"].result(WAIT_S)
     assert [each.iterations for each in described.scram_credential_infos] == [8192]
 
     outcomes = Outcomes()
