@@ -31,6 +31,7 @@ NOT_RUN = {
     r"frazil retention .*--(dry-run|apply)": "needs rules; tests/lake/maintain",
     r"frazil (backup|restore)\b": "in order; tests/live/test_backup.py",
     r"frazil repair\b(?!.*--dry-run)": "asks for confirmation; tests/log",
+    r"frazil users (add|remove)\b": "asks for a password; tests/live/kafka_port/test_access.py",
     r"frazil subscribers\b.*--remove": "needs a subscriber to remove",
     r"frazil \S+.*--(token-file|ca-file|tls-\S+)\b": "needs files of the reader; tests/live",
     r"frazil .*(/var/|/backup|/mnt/|https://)": "another machine",

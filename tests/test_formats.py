@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from frazil.backup import BackupManifest, read_manifest
 from frazil.disk import read_checkpoint
+from frazil.kafka.access.acls import AclOperation, PatternType
+from frazil.kafka.access.authorizer import AclTable
+from frazil.kafka.access.files import AccessFile
+from frazil.kafka.access.quotas import QuotaTable
+from frazil.kafka.access.scram import Mechanism, ScramCredential
+from frazil.kafka.access.users import UserTable
 from frazil.kafka.groups.consumer.records import ConsumerGroupLoader, records_between
 from frazil.kafka.groups.consumer_group import ConsumerGroupData, IdPartition, MemberState
 from frazil.kafka.groups.records import (
@@ -39,6 +46,8 @@ from frazil.log.transactions.state import decode_state
 from frazil.log.watermarks import NAME, SLOT_BYTES, StoredWatermarks, WatermarkFile
 from frazil.model import OffsetRange, TopicPartition
 from tests.sim.disk import SimDisk
+
+T = TypeVar("T")
 
 PAGES = Path(__file__).parent.parent / "docs" / "formats"
 
@@ -116,6 +125,27 @@ def test_groups_whose_partitions_the_server_assigns() -> None:
     assert member.assigned == {IdPartition(bytes(range(16)), number) for number in (0, 1)}
     written = records_between("billing", ConsumerGroupData(), group.data, 1_700_000_000_000)
     assert set(written) == set(examples.values())
+
+
+def test_kafka_access() -> None:
+    def stored(name: str, kind: bytes, state: type[T]) -> T:
+        disk = SimDisk()
+        disk.make_directory("kafka")
+        disk.open(f"kafka/{name}", "create").append([example("kafka-access", kind.decode())])
+        found = AccessFile(disk, name, kind, state).read()
+        assert found is not None
+        return found
+
+    users = stored("users.ckpt", b"KUSR", UserTable)
+    credential = ScramCredential(b"salt", 4096, b"\1" * 32, b"\2" * 32)
+    assert users == UserTable(bytes(range(32)), {"alice": {Mechanism.SHA_256: credential}})
+    (binding,) = stored("acls.ckpt", b"KACL", AclTable).bindings
+    assert binding.pattern is PatternType.PREFIXED and binding.operation is AclOperation.READ
+    assert (binding.name, binding.principal) == ("orders-", "User:alice")
+    assert stored("quotas.ckpt", b"KQTA", QuotaTable).quotas == [
+        (("alice", None), {"producer_byte_rate": 1048576.0}),
+        (("", ""), {"consumer_byte_rate": 5000.0}),
+    ]
 
 
 def test_transaction_state() -> None:

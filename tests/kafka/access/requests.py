@@ -11,6 +11,8 @@ from frazil.kafka.wire.messages.alter_configs import AlterConfigsRequest
 from frazil.kafka.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
 )
+from frazil.kafka.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from frazil.kafka.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from frazil.kafka.wire.messages.create_acls import CreateAclsRequest
 from frazil.kafka.wire.messages.create_partitions import CreatePartitionsRequest
 from frazil.kafka.wire.messages.create_topics import CreateTopicsRequest
@@ -24,6 +26,7 @@ from frazil.kafka.wire.messages.describe_configs import DescribeConfigsRequest
 from frazil.kafka.wire.messages.describe_groups import DescribeGroupsRequest
 from frazil.kafka.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from frazil.kafka.wire.messages.describe_producers import DescribeProducersRequest
+from frazil.kafka.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from frazil.kafka.wire.messages.describe_transactions import DescribeTransactionsRequest
 from frazil.kafka.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -250,10 +253,19 @@ REQUESTS: dict[int, tuple[int, Callable[[int], KafkaMessage]]] = {
         ),
     ),
     65: (TRANSACTION, lambda _: DescribeTransactionsRequest(transactional_ids=[HIDDEN])),
+    68: (GROUP, lambda _: ConsumerGroupHeartbeatRequest(group_id=HIDDEN)),
+    69: (GROUP, lambda _: ConsumerGroupDescribeRequest(group_ids=[HIDDEN])),
+    75: (
+        TOPIC,
+        lambda _: DescribeTopicPartitionsRequest(
+            topics=[DescribeTopicPartitionsRequest.TopicRequest(HIDDEN)]
+        ),
+    ),
 }
-"""By API: the error for who may nothing, and the request in a version."""
+"""By API: the error for who may nothing, and the request in a version. Also of APIs that the port
+may offer one day."""
 
 LISTS = {16, 66}
 """APIs that leave out what a client may not see."""
-EVERYBODY = {17, 18, 36, 60}
+EVERYBODY = {17, 18, 36, 60, 71, 72}
 """APIs that need no permission."""

@@ -152,7 +152,8 @@ def test_what_no_acl_allows_is_refused(port: OpenedPort, client: Client) -> None
 
 def test_who_may_do_everything_is_not_refused(port: OpenedPort) -> None:
     """The same requests, so that each of them is a request that the port understands."""
-    order = sorted(REQUESTS, key=lambda key: key in (20, 42))  # deletions last
+    known = REQUESTS.keys() & offered(port).keys()
+    order = sorted(known, key=lambda key: key in (20, 42))  # deletions last
     for key in order:
         version = max(offered(port)[key])
         response = as_admin(port, response_class(key), REQUESTS[key][1](version), version)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from frazil.kafka.wire.messages.sasl_authenticate import (
 )
 from frazil.kafka.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from frazil.model import SystemClock
+from frazil.settings import IngestConfig, TopicConfig
+from tests.ingest.certificates import make_certificates
 from tests.kafka.access.test_scram import proof_of
 from tests.kafka.port.opened import Client, OpenedPort, opened
 
@@ -227,3 +230,27 @@ def test_the_principal_of_a_certificate() -> None:
     expected = "User:CN=alice,OU=ops,O=Ice\\, Snow & Co,C=DE"
     assert certificate_principal({"subject": subject}) == expected
     assert certificate_principal({}) == certificate_principal(None) == "User:ANONYMOUS"
+
+
+def test_a_certificate_is_a_principal(tmp_path: Path) -> None:
+    """The name in the certificate is who a client is for ACLs; without one nobody gets in."""
+    certificates = make_certificates(tmp_path)
+    auth = Auth.load(
+        IngestConfig(
+            tls_certificate_file=certificates.server_certificate,
+            tls_key_file=certificates.server_key,
+            tls_client_ca_file=certificates.authority,
+        )
+    )
+    context = ssl.create_default_context(cafile=certificates.authority)
+    settings: dict[str, Any] = {"acls": True, "super_users": ("User:CN=client",)}
+    with opened(tmp_path / "data", auth=auth, **settings) as port:
+        port.log.create_topic("t", TopicConfig())
+        with port.client() as client, pytest.raises((ssl.SSLError, ConnectionError)):
+            client.socket = context.wrap_socket(client.socket, server_hostname="127.0.0.1")
+            client.ask(ApiVersionsResponse, ApiVersionsRequest(), 0)
+        context.load_cert_chain(certificates.client_certificate, certificates.client_key)
+        with port.client() as client:
+            client.socket = context.wrap_socket(client.socket, server_hostname="127.0.0.1")
+            listed = client.ask(MetadataResponse, MetadataRequest(topics=None), 12)
+            assert [each.name for each in listed.topics] == ["t"]

@@ -170,7 +170,8 @@ def test_librdkafka(guarded: Guarded) -> None:
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192)
     upsertion = UserScramCredentialUpsertion("rd", info, PASSWORD.encode())
     admin.alter_user_scram_credentials([upsertion])["rd"].result(WAIT_S)
-    described = admin.describe_user_scram_credentials(["rd"])["rd"].result(WAIT_S)
+    users: Any = admin.describe_user_scram_credentials(["rd"])
+    described = users["rd"].result(WAIT_S)
     assert [each.iterations for each in described.scram_credential_infos] == [8192]
 
     outcomes = Outcomes()
@@ -185,9 +186,15 @@ def test_librdkafka(guarded: Guarded) -> None:
     ]
     for future in admin.create_acls(acls).values():
         future.result(WAIT_S)
+    anything: Any = None
     wanted = AclBindingFilter(
-        *(ResourceType.ANY, None, ResourcePatternType.ANY, "User:rd", None),
-        *(AclOperation.ANY, AclPermissionType.ANY),
+        ResourceType.ANY,
+        anything,
+        ResourcePatternType.ANY,
+        "User:rd",
+        anything,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
     )
     assert set(admin.describe_acls(wanted).result(WAIT_S)) == set(acls)
 
@@ -206,8 +213,8 @@ def test_librdkafka(guarded: Guarded) -> None:
     stranger = Consumer(guarded.settings("rd", **{"group.id": "other"}))
     stranger.subscribe(["rd-topic"])
     message = stranger.poll(WAIT_S)
-    assert message is not None and message.error() is not None
-    assert message.error().name() == "GROUP_AUTHORIZATION_FAILED"
+    error = None if message is None else message.error()
+    assert error is not None and error.name() == "GROUP_AUTHORIZATION_FAILED"
     stranger.close()
 
 
@@ -299,6 +306,7 @@ def test_the_tools_of_kafka(guarded: Guarded) -> None:
 
     # librdkafka reports the pauses that it is told; every record arrives.
     outcomes = Outcomes()
+    settings: dict[str, Any]
     settings = {"sasl.mechanism": "SCRAM-SHA-512", "batch.size": 50_000, "linger.ms": 0}
     client = Producer(guarded.settings("java", throttle_cb=outcomes.throttled, **settings))
     for _ in range(8):

@@ -139,7 +139,7 @@ def test_the_compatibility_test_of_kafka(node: Node) -> None:
     """A program that checks what a broker offers."""
     features = "offsets-for-times cluster-id create-topics describe-configs idempotent-producer"
     words = [word for each in features.split() for word in (f"--{each}-supported", "True")]
-    words += ["--describe-acls-supported", "False", "--num-cluster-nodes", "1"]
+    words += ["--describe-acls-supported", "True", "--num-cluster-nodes", "1"]
     words += ["--expect-record-too-large-exception", "False"]  # an old broker could not send it
     said = Tools(node, "4.2.1").run(f"{TOOLS}.ClientCompatibilityTest", "--topic", "compat", *words)
     assert said.splitlines()[-1] == "SUCCESS."

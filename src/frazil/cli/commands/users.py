@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from getpass import getpass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frazil.cli.data_folder import checked_folder, confirm
@@ -63,9 +65,21 @@ def run(options: argparse.Namespace) -> int:
     from frazil.model import SystemClock, SystemRand
 
     config = checked_folder(options)
+    if options.what is not None:
+        _check_owner(Path(config.data))
     file = UserFile(RealDisk(config.data), SystemRand(), SystemClock())
     verbs = {"add": _add, "remove": _remove}
     return verbs.get(options.what, _list)(options, file)
+
+
+def _check_owner(folder: Path) -> None:
+    """Refuse to write a file that the node could not read: it is for its owner only."""
+    owner = folder.stat().st_uid
+    if owner != os.geteuid():
+        raise Malformed(
+            f"{folder} belongs to the user with the number {owner}; run this as that user, as in "
+            f"sudo -u '#{owner}' frazil users"
+        )
 
 
 def _list(options: argparse.Namespace, file: UserFile) -> int:

@@ -29,8 +29,12 @@ class AccessFile(Generic[T]):
         """What was read last: the same bytes are the same state."""
 
     def read(self) -> T | None:
-        """Return the state; None if there is no file. Raises `Corrupt` if it is damaged."""
-        body = read_checkpoint(self.disk, self.path, self._kind, VERSION, HINT)
+        """Return the state; None if there is no file. Raises `Corrupt` if it is damaged,
+        `Unavailable` if it cannot be read."""
+        try:
+            body = read_checkpoint(self.disk, self.path, self._kind, VERSION, HINT)
+        except OSError as error:
+            raise Unavailable(f"{self.path} cannot be read: {error.strerror}") from error
         if body is None:
             return None
         last = self._last

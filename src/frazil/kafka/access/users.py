@@ -154,6 +154,8 @@ class Users:
         self._file = file
         self._threads = threads
         self._turn = asyncio.Lock()
+        self._reading = asyncio.Lock()
+        self._read_count = 0
         self._set(file.read())
 
     def _set(self, table: UserTable) -> None:
@@ -161,10 +163,16 @@ class Users:
         self._shapes = {mechanism: shapes_of(table, mechanism) for mechanism in Mechanism}
 
     async def refresh(self) -> None:
-        """Read the file again: `frazil users` may have changed it."""
-        found = await self._threads.run(self._file.read)
-        if found is not self.table:
-            self._set(found)
+        """Read the file again: `frazil users` may have changed it. Logins that wait meanwhile share
+        the next read: they take one thread, however many they are."""
+        count = self._read_count
+        async with self._reading:
+            if self._read_count > count:
+                return  # another read has begun since, and ended
+            self._read_count += 1
+            found = await self._threads.run(self._file.read)
+            if found is not self.table:
+                self._set(found)
 
     async def change(self, change: Change) -> None:
         """Change users. Returns once that is durable; raises what `change` raises."""
