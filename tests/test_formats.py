@@ -18,9 +18,10 @@ from frazil.kafka.groups.records import (
 from frazil.kafka.transactions.metadata import TransactionMetadata, TransactionState
 from frazil.kafka.transactions.records import read_transaction, transaction_record
 from frazil.lake.read.reader_progress import ReaderProgress
-from frazil.log.checkpoint import STATE, STATE_VERSION
+from frazil.log.checkpoint import SOURCES, STATE, STATE_VERSION
 from frazil.log.dedup.digests import decode_digests
 from frazil.log.dedup.producers import PastBatch, Producer, Producers
+from frazil.log.dedup.source_positions import SourcePosition, SourcePositions
 from frazil.log.index import NO_TIME, SegmentInfo, decode_index
 from frazil.log.progress import Progress
 from frazil.log.segment import (
@@ -69,6 +70,15 @@ def test_aborted_transactions() -> None:
         AbortedTransaction(78, 1045, 1051),
     ]
     assert decode_state(body("TXNS")) == (1070, 5, {79: 1060})
+
+
+def test_sources() -> None:
+    data = body("SRCS")
+    assert SOURCES.unpack_from(data) == (2001,)
+    assert dict(SourcePositions.decode(data[SOURCES.size :]).items()) == {
+        "pg.shop": SourcePosition(3, bytes.fromhex("0000000001a2b3c8"), 1043, 1045),
+        "files": SourcePosition(1, None, 900, 901),
+    }
 
 
 def test_consumer_offsets() -> None:

@@ -10,7 +10,8 @@
     │   ├── OutOfRange       the offset is not in the log (any more, or yet)
     │   ├── Fenced           a newer epoch of this producer exists
     │   ├── SequenceGap      an earlier batch of this producer is missing
-    │   └── SequenceOld      repeats a batch older than the remembered ones
+    │   ├── SequenceOld      repeats a batch older than the remembered ones
+    │   └── PositionMismatch  a copy does not continue where the log is
     ├── Overloaded     healthy but full: retry after `retry_after_ms`
     ├── Unavailable    stopped, stopping, or a dependency is down: retry later
     │   └── Held             another process owns the data folder
@@ -78,6 +79,15 @@ class SequenceGap(Rejected):
 
 class SequenceOld(Rejected):
     """The producer repeats a batch older than the remembered ones."""
+
+
+class PositionMismatch(Rejected):
+    """A step of a copy continues another position than the one the log remembers, which is
+    `current`; None if it remembers none."""
+
+    def __init__(self, message: str, *, current: bytes | None = None) -> None:
+        super().__init__(message)
+        self.current = current
 
 
 class Overloaded(FrazilError):

@@ -20,7 +20,7 @@ from typing import get_args
 from tests.sim.disk import PowerCut, Rot
 from tests.torture.checker import Verdict
 from tests.torture.lake import run as lake
-from tests.torture.log import kill9, powercut, rot, sim, syscall
+from tests.torture.log import kill9, powercut, rot, sim, steps, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.node import full_disk
 from tests.torture.node import run as node
@@ -63,6 +63,11 @@ MUTANT_SEEDS = 4000
 def run_sim(cycles: int, seed: int) -> Report:
     report = Report("sim", seed, must_fire=SIM_MUST_FIRE)
     return seeded(report, sim.run_seed, range(seed, seed + cycles))
+
+
+def run_steps(cycles: int, seed: int) -> Report:
+    report = Report("steps", seed, must_fire=steps.MUST_FIRE)
+    return seeded(report, steps.run_seed, range(seed, seed + cycles))
 
 
 def run_rot(cycles: int, seed: int) -> Report:
@@ -148,6 +153,7 @@ def kill_mutant(task: tuple[str, int, int]) -> tuple[str, int]:
 KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "sim": (run_sim, 2000),
     "rot": (run_rot, 500),
+    "steps": (run_steps, 2000),
     "kill9": (kill9.run, 20),
     "powercut": (powercut.run, 20),
     "syscall": (syscall.run, 0),

@@ -13,6 +13,7 @@
     partition.py    Partition: stage, write, sync, publish; roll, trim
     staging.py      StagedBatch: accepted and not written yet
     removed_segments.py  RemovedSegments: files that outlive their segment
+    partition_sources.py  PartitionSources: how far sources were copied, in memory and on disk
     partition_transactions.py  PartitionTransactions: open and aborted ones, in memory and on disk
     segment.py      LogSegment: one file, a header and frames
     index.py        SparseIndex: positions of offsets and times in a segment
@@ -44,6 +45,7 @@ On disk, below the data folder:
                            /00000000000000000000.digests request digests (sealed segments)
                            /partition.ckpt               producer state
                            /transactions.ckpt            open transactions, once there was one
+                           /sources.ckpt                 positions of sources, once there was one
                            /aborted                      aborted transactions, once there was one
                            /marks                        start offset, durable watermark
                            /<file>.damaged               bytes set aside by a repair
@@ -57,6 +59,7 @@ after each group commit.
 
 from frazil.log.append import Append, AppendResult, append_of_records
 from frazil.log.dedup.digests import DIGEST_BYTES
+from frazil.log.dedup.source_positions import SourcePosition, SourceStep
 from frazil.log.external.commit_signal import CommitSignal, CommitWaiter
 from frazil.log.external.log_copy import CopiedPartition, LogCopy
 from frazil.log.external.observed_log import ObservedLog
@@ -124,6 +127,8 @@ __all__ = [
     "Record",
     "RepairReport",
     "SegmentRange",
+    "SourcePosition",
+    "SourceStep",
     "Start",
     "StoredBatch",
     "Subscriber",

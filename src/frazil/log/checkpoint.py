@@ -1,7 +1,7 @@
-"""Files beside the segments that shorten recovery: `partition.ckpt`, `transactions.ckpt`, `.index`
-and `.digests`.
+"""Files beside the segments that shorten recovery: `partition.ckpt`, `transactions.ckpt`,
+`sources.ckpt`, `.index` and `.digests`.
 
-Apart from producers and digests of trimmed segments, all of it can be rebuilt from the log.
+Apart from producers, sources and digests of removed records, all of it can be rebuilt from the log.
 The byte layouts are in `docs/formats/checkpoint.md`.
 """
 
@@ -17,6 +17,7 @@ from frazil.disk import SALT_BYTES, Disk, is_full, read_checkpoint, write_checkp
 from frazil.errors import Corrupt
 from frazil.log.dedup.digests import Digest, encode_digests
 from frazil.log.dedup.producers import Producers
+from frazil.log.dedup.source_positions import SourcePositions
 from frazil.log.index import (
     INDEX_KIND,
     INDEX_VERSION,
@@ -43,6 +44,14 @@ STATE = struct.Struct("<QQ")
 TRANSACTIONS_NAME = "transactions.ckpt"
 TRANSACTIONS_KIND = b"TXNS"
 TRANSACTIONS_VERSION = 1
+SOURCES_NAME = "sources.ckpt"
+SOURCES_KIND = b"SRCS"
+SOURCES_VERSION = 1
+SOURCES = struct.Struct("<Q")
+SOURCES_HINT = (
+    "Restore the file from a copy, or set it aside with `frazil repair`: then the log does not "
+    "know how far connectors and streams have copied into this partition, and they start anew."
+)
 DIGESTS_KIND = b"DGST"
 DIGESTS_VERSION = 1
 DERIVED_HINT = "It is rebuilt from the log."
@@ -152,6 +161,36 @@ def save_transactions(files: PartitionFiles, transactions: Transactions, end_off
     path = f"{files.folder}/{TRANSACTIONS_NAME}"
     body = transactions.encode(end_offset)
     write_checkpoint(files.disk, path, TRANSACTIONS_KIND, TRANSACTIONS_VERSION, body)
+
+
+def load_sources(
+    files: PartitionFiles, state_end: int, *, is_whole: bool
+) -> tuple[SourcePositions, int]:
+    """Return the positions of sources as saved, and the offset from which the log must be replayed.
+
+    Without the file there were none when `partition.ckpt` was saved, up to `state_end`. If it is
+    damaged and the log `is_whole`, everything is replayed. Otherwise an older position could be
+    taken for the last one, and records would be copied twice: raises `Corrupt`.
+    """
+    path = f"{files.folder}/{SOURCES_NAME}"
+    try:
+        body = read_checkpoint(files.disk, path, SOURCES_KIND, SOURCES_VERSION, SOURCES_HINT)
+    except Corrupt as damage:
+        if not is_whole:
+            raise
+        logger.warning("positions of sources are rebuilt", extra={"reason": str(damage)})
+        return SourcePositions(), 0
+    if body is None:
+        return SourcePositions(), state_end
+    (end_offset,) = SOURCES.unpack_from(body)
+    return SourcePositions.decode(body[SOURCES.size :]), end_offset
+
+
+def save_sources(files: PartitionFiles, positions: SourcePositions, end_offset: int) -> None:
+    """Write `sources.ckpt`."""
+    path = f"{files.folder}/{SOURCES_NAME}"
+    body = SOURCES.pack(end_offset) + positions.encode()
+    write_checkpoint(files.disk, path, SOURCES_KIND, SOURCES_VERSION, body)
 
 
 def save_index(files: PartitionFiles, salt: bytes, info: SegmentInfo, index: SparseIndex) -> None:

@@ -92,6 +92,7 @@ def compact(
     try:
         aborted = view.aborted
         latest, covered = _latest_offsets(files, _eligible(view, config, now_ms, limit), aborted)
+        run(lambda: partition.sources.save(partition.durable_watermark))  # their records may go
         remembered = run(partition.producers.remembered_offsets)
         markers = _Markers(remembered, now_ms, config.tombstone_grace_ms)
         survivors = (

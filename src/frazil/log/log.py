@@ -19,8 +19,9 @@ from uuid import UUID
 
 from frazil.disk import Budget, Disk, DiskReserve, Lock, make_directories
 from frazil.errors import Conflict, Corrupt, Malformed, Unknown
-from frazil.log.append import Append, AppendResult, check_size
+from frazil.log.append import Append, AppendResult, check_append
 from frazil.log.compaction import compact, is_due
+from frazil.log.dedup.source_positions import SourcePosition
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
 from frazil.log.readable import ReadablePartition
@@ -317,14 +318,21 @@ class Log:
     def _target(self, topic: str, append: Append, partition: int) -> Partition:
         """Return the partition for a batch. Raises if the batch cannot be appended there."""
         target = self.partition(topic, partition)
-        config = self.topic(topic).config
-        check_size(append, topic, self.config.batch_bytes_max, config.batch_bytes_max)
-        if append.keyless_index is not None and config.is_compacted:
-            raise Malformed(
-                f"topic {topic} is compacted: every record needs a key, but record "
-                f"{append.keyless_index} has none"
-            )
+        check_append(append, topic, self.topic(topic).config, self.config.batch_bytes_max)
         return target
+
+    def source_position(
+        self, topic: str, source: str, *, partition: int = 0
+    ) -> SourcePosition | None:
+        """Return how far a source was copied into a partition; None if it never was."""
+        positions = self.partition(topic, partition).sources.positions
+        return self._on_writer(partial(positions.get, source))
+
+    def forget_source(self, topic: str, source: str, *, partition: int = 0) -> bool:
+        """Forget a source that has ended, durably. Returns whether it was known."""
+        target = self.partition(topic, partition)
+        with full_means_overloaded(f"source {source} may come back"):
+            return self._on_writer(lambda: target.sources.forget(source, target.durable_watermark))
 
     def reader(self, topic: str, start: Start, *, partition: int = 0) -> Reader:
         """Return a cursor over one partition, from `start` on."""

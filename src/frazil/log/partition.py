@@ -35,7 +35,7 @@ from frazil.log.segment import (
     identity_of,
     side_name,
 )
-from frazil.log.staging import StagedBatch, frame_of
+from frazil.log.staging import StagedBatch, find_duplicate, frame_of
 from frazil.log.transactions.state import step_of
 from frazil.log.view import PartitionView, SegmentView
 from frazil.log.watermarks import StablePoint
@@ -45,9 +45,6 @@ from frazil.settings import LogConfig
 
 APPENDED = Counter("frazil.log.appended.batches", "Batches made durable.")
 APPENDED_BYTES = Counter("frazil.log.appended.bytes", "Bytes made durable, frames included.")
-DUPLICATES = Counter(
-    "frazil.log.duplicate.batches", "Duplicate batches, answered with their first offset."
-)
 ROLLED = Counter("frazil.log.rolled.segments", "Log segments sealed.")
 
 
@@ -75,6 +72,7 @@ class Partition:
         self.dropped_count = recovered.dropped_count
         self.producers = recovered.producers
         self.transactions = recovered.transactions
+        self.sources = recovered.sources
         self._time = time
         self._budget = budget
         self._start_offset = recovered.start_offset
@@ -148,17 +146,22 @@ class Partition:
     def stage(self, append: Append) -> AppendResult:
         """Assign a batch its offset. Raises subclasses of `Rejected` and then changes nothing."""
         self.check_exists()
-        header = append.header
-        duplicate = self._find_duplicate(append)
+        header, step = append.header, append.step
+        duplicate = find_duplicate(
+            append, self.producers, self.sources.positions, self._digests, self._time
+        )
         if duplicate is not None:
             return duplicate
         base_offset = self._next_offset
         position = self._active.size_bytes + self._staged_bytes
         self._stage_bytes(append, base_offset)
-        before = None
+        before = source_before = None
         now_ms = self._time.now_ms()
+        end_offset = base_offset + header.last_offset_delta + 1
         if header.has_producer:
             before = self.producers.remember(header, base_offset, now_ms)
+        if step is not None:
+            source_before = self.sources.positions.remember(step, base_offset, end_offset)
         if append.digest is not None:
             self._digests.add(append.digest, base_offset, now_ms)
         self._staged.append(
@@ -170,24 +173,12 @@ class Partition:
                 header.producer_id if header.has_producer else None,
                 before,
                 step_of(header, base_offset, append.payload) if header.is_transactional else None,
+                None if step is None else step.source,
+                source_before,
             )
         )
-        self._next_offset += header.last_offset_delta + 1
-        return AppendResult(base_offset, self._next_offset, False)
-
-    def _find_duplicate(self, append: Append) -> AppendResult | None:
-        if append.header.has_producer:
-            past = self.producers.find_duplicate(append.header)
-            if past is not None:
-                DUPLICATES.add(by="producer")
-                return AppendResult(past.base_offset, past.end_offset, True)
-        if append.digest is not None:
-            self._digests.expire(self._time.now_ms())
-            offset = self._digests.find(append.digest)
-            if offset is not None:
-                DUPLICATES.add(by="digest")
-                return AppendResult(offset, offset + append.header.last_offset_delta + 1, True)
-        return None
+        self._next_offset = end_offset
+        return AppendResult(base_offset, end_offset, False)
 
     def _stage_bytes(self, append: Append, base_offset: int) -> None:
         salt = self._active.header.salt
@@ -222,6 +213,8 @@ class Partition:
         for staged in reversed(self._staged):
             if staged.producer_id is not None:
                 self.producers.restore(staged.producer_id, staged.producer_before)
+            if staged.source is not None:
+                self.sources.positions.restore(staged.source, staged.source_before)
             if staged.digest is not None:
                 self._digests.remove(staged.digest)
         self._next_offset = self._staged[0].base_offset
@@ -322,8 +315,9 @@ class Partition:
             self.checkpoint()
 
     def checkpoint(self) -> None:
-        """Save transactions, then producer state, start offset and durable watermark."""
+        """Save transactions and sources, then producers, start offset and durable watermark."""
         self.transactions.save(self._durable_watermark)
+        self.sources.save(self._durable_watermark)
         unseen_since_ms = self._time.now_ms() - self.files.config.producer_expiry_ms
         self.producers.expire(unseen_since_ms, kept=self.transactions.open_offsets)
         save_state(self.files, self._start_offset, self._durable_watermark, self.producers)

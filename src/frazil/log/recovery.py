@@ -5,7 +5,8 @@
    is missing or does not match.
 3. The open segment is scanned. Bytes that are not a frame are the torn tail of the last write if
    nothing from there on was acknowledged: they are cut. Otherwise they are damage.
-4. Producer state, transactions and digests are brought up to date from the log.
+4. Producer state, transactions, positions of sources and digests are brought up to date from the
+   log.
 
 Acknowledged data is never cut: in doubt, recovery raises `Corrupt`.
 """
@@ -27,15 +28,19 @@ from frazil.log.checkpoint import (
     CheckpointState,
     PartitionFiles,
     load_index,
+    load_sources,
     load_transactions,
 )
 from frazil.log.dedup.digests import Digest, DigestWindow, decode_digests
 from frazil.log.dedup.producers import Producers
+from frazil.log.dedup.source_positions import step_in
 from frazil.log.format.batch import BatchHeader
 from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
+from frazil.log.partition_sources import PartitionSources
 from frazil.log.partition_transactions import PartitionTransactions
 from frazil.log.segment import (
     FLAG_DIGEST,
+    FLAG_STEP,
     HEADER_BYTES,
     REPAIR_HINT,
     LogSegment,
@@ -74,6 +79,7 @@ class Recovered:
     active_digests: list[Digest]
     producers: Producers
     transactions: PartitionTransactions
+    sources: PartitionSources
     digests: DigestWindow
     watermarks: WatermarkFile
     digest_files: dict[str, int]
@@ -125,7 +131,8 @@ def _read_all(
         sealed.append(view)
         rebuilt += [view.path] if was_rebuilt else []
 
-    replay = _Replay(files, state, now_ms)
+    is_whole = start_offset == 0 and not any(view.header.is_rewritten for view in sealed)
+    replay = _Replay(files, state, now_ms, is_whole=is_whole)
     replay.load_digests(sealed)
     replay.read_sealed(sealed)
     if bases:
@@ -158,6 +165,7 @@ def _read_all(
         active_digests=replay.active_digests,
         producers=state.producers,
         transactions=transactions,
+        sources=PartitionSources(files, replay.sources),
         digests=replay.window,
         watermarks=watermarks,
         digest_files=replay.trimmed_files,
@@ -165,7 +173,7 @@ def _read_all(
         is_saved=(
             state.is_known
             and state.start_offset == start_offset
-            and min(state.end_offset, replay.transactions_from) >= end_offset
+            and replay.from_offset >= end_offset
         ),
         cut_bytes=cut_bytes,
         rebuilt=rebuilt,
@@ -387,14 +395,18 @@ def _read_active(
 
 
 class _Replay:
-    """Brings producer state, transactions and digests up to date while segments are read."""
+    """Brings producer state, transactions, positions of sources and digests up to date while
+    segments are read."""
 
-    def __init__(self, files: PartitionFiles, state: CheckpointState, now_ms: int) -> None:
+    def __init__(
+        self, files: PartitionFiles, state: CheckpointState, now_ms: int, *, is_whole: bool
+    ) -> None:
         self._files = files
         self._now_ms = now_ms
         self._producers = state.producers
         self._from_offset = state.end_offset
-        self.transactions, self.transactions_from = load_transactions(files, state.end_offset)
+        self.transactions, self._transactions_from = load_transactions(files, state.end_offset)
+        self.sources, self._sources_from = load_sources(files, state.end_offset, is_whole=is_whole)
         self.window = DigestWindow(
             window_ms=files.config.digest_window_ms, count_max=files.config.digest_count_max
         )
@@ -402,13 +414,22 @@ class _Replay:
         self.trimmed_files: dict[str, int] = {}
         self.rebuilt: list[str] = []
 
+    @property
+    def from_offset(self) -> int:
+        """Where the oldest checkpoint ends."""
+        return min(self._from_offset, self._transactions_from, self._sources_from)
+
     def take(self, batch: StoredBatch, header: BatchHeader, *, is_active: bool) -> None:
         if batch.base_offset >= self._from_offset and header.has_producer:
             self._producers.remember(header, batch.base_offset, self._now_ms)
-        if batch.base_offset >= self.transactions_from:
+        if batch.base_offset >= self._transactions_from:
             step = step_of(header, batch.base_offset, batch.payload)
             if step is not None:
                 self.transactions.apply(step)
+        if batch.flags & FLAG_STEP and batch.base_offset >= self._sources_from:
+            copied = step_in(batch.records())
+            if copied is not None:
+                self.sources.remember(copied, batch.base_offset, batch.end_offset)
         if is_active and batch.flags & FLAG_DIGEST:
             digest = digest_of(batch.records())
             if digest is not None:
@@ -448,7 +469,7 @@ class _Replay:
     def read_sealed(self, sealed: list[SegmentView]) -> None:
         """Replay sealed segments that the checkpoints do not cover."""
         for view in sealed:
-            if view.info.end_offset > min(self._from_offset, self.transactions_from):
+            if view.info.end_offset > self.from_offset:
                 for batch in batches_of(self._files.disk, view):
                     self.take(batch, batch.header, is_active=False)
 

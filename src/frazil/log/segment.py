@@ -32,6 +32,8 @@ FLAG_REWRITTEN = 1
 """Written by compaction or repair: offsets may have gaps; end and size are in the header."""
 FLAG_DIGEST = 1
 """Frame flag: the first record has a digest header."""
+FLAG_STEP = 2
+"""Frame flag: the first record has a header with the step of a copy."""
 BATCH_CHECKED_FROM = 21
 """A record batch's own CRC covers everything from this byte on."""
 BASE_OFFSET = re.compile("[0-9]{20}")

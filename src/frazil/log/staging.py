@@ -6,15 +6,24 @@ import struct
 from typing import NamedTuple
 
 from frazil.disk import HEAD_BYTES, Buffer, frame_header
-from frazil.log.append import Append
-from frazil.log.dedup.producers import Producer
-from frazil.log.segment import FLAG_DIGEST
+from frazil.log.append import Append, AppendResult
+from frazil.log.dedup.digests import DigestWindow
+from frazil.log.dedup.producers import Producer, Producers
+from frazil.log.dedup.source_positions import SourcePosition, SourcePositions
+from frazil.log.segment import FLAG_DIGEST, FLAG_STEP
 from frazil.log.transactions.state import TransactionStep
+from frazil.metrics import Counter
+from frazil.model import SteadyTime
 
 LEADER_EPOCH = 0
 """The only leader epoch; Kafka clients expect one."""
 STAMP = struct.Struct(">q4si")
 """The bytes of a record batch that the log fills in: base offset, length, leader epoch."""
+
+
+DUPLICATES = Counter(
+    "frazil.log.duplicate.batches", "Duplicate batches, answered with their first offset."
+)
 
 
 class StagedBatch(NamedTuple):
@@ -27,6 +36,36 @@ class StagedBatch(NamedTuple):
     producer_id: int | None
     producer_before: Producer | None
     transaction_step: TransactionStep | None
+    source: str | None
+    source_before: SourcePosition | None
+
+
+def find_duplicate(
+    append: Append,
+    producers: Producers,
+    sources: SourcePositions,
+    digests: DigestWindow,
+    time: SteadyTime,
+) -> AppendResult | None:
+    """Return the offsets of the batch that this one repeats; None if it may be appended. Raises
+    subclasses of `Rejected` if it may not."""
+    if append.header.has_producer:
+        past = producers.find_duplicate(append.header)
+        if past is not None:
+            DUPLICATES.add(by="producer")
+            return AppendResult(past.base_offset, past.end_offset, True)
+    if append.step is not None:
+        copied = sources.find_duplicate(append.step)
+        if copied is not None:
+            DUPLICATES.add(by="source")
+            return AppendResult(copied.base_offset, copied.end_offset, True)
+    if append.digest is not None:
+        digests.expire(time.now_ms())
+        offset = digests.find(append.digest)
+        if offset is not None:
+            DUPLICATES.add(by="digest")
+            return AppendResult(offset, offset + append.header.last_offset_delta + 1, True)
+    return None
 
 
 def frame_of(
@@ -39,6 +78,8 @@ def frame_of(
         first = append.payload
     head = stamp + first[STAMP.size : HEAD_BYTES]
     flags = FLAG_DIGEST if append.digest is not None else 0
+    if append.step is not None:
+        flags |= FLAG_STEP
     frame = frame_header(head, append.size_bytes, base_offset, durable_watermark, flags, salt)
     buffers: list[Buffer] = [frame + head, memoryview(first)[HEAD_BYTES:]]
     if first is append.parts[0]:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from frazil.disk import Disk, File, make_directories
 from frazil.errors import Unknown
 from frazil.log.checkpoint import (
+    SOURCES_NAME,
     STATE_NAME,
     TRANSACTIONS_NAME,
     CheckpointState,
@@ -37,6 +38,7 @@ from frazil.log.compaction import rewrite
 from frazil.log.index import NO_TIME, SegmentInfo, SparseIndex
 from frazil.log.log import LOCK_NAME
 from frazil.log.recovery import merged_segments
+from frazil.log.repair import sources
 from frazil.log.repair.salvage import (
     DamagedBytes,
     frame_end_offsets,
@@ -156,6 +158,9 @@ def _repair(files: PartitionFiles, floor: int, now_ms: int) -> RepairReport:
             work.set_aside(segment_name(finding.base), finding.damaged)
         if inspection.state.is_damaged:
             work.set_aside(STATE_NAME)
+        if sources.is_damaged(files):
+            work.set_aside(SOURCES_NAME)
+            disk.unlink(f"{folder}/{SOURCES_NAME}")
         if had_watermarks and not stored.is_known:
             work.set_aside(WATERMARK_NAME)
         work.forget(inspection.state, inspection.findings)
@@ -215,6 +220,7 @@ class _Inspection:
         """Return the report of a dry run."""
         folder = self.files.folder
         whole_files = [STATE_NAME] if self.state.is_damaged else []
+        whole_files += [SOURCES_NAME] if sources.is_damaged(self.files) else []
         if not self.stored.is_known and WATERMARK_NAME in self.files.disk.list(folder):
             whole_files.append(WATERMARK_NAME)
         damaged = sum(end - begin for finding in self.findings for begin, end in finding.damaged)
@@ -433,6 +439,8 @@ class _Repair:
             save_transactions(self._files, Transactions(), 0)  # recovery replays the whole log
             self.files.append(f"{folder}/{TRANSACTIONS_NAME}")
         lost = [gap for finding in findings for gap in finding.lost]
+        if sources.lose(self._files, lost):
+            self.files.append(f"{folder}/{SOURCES_NAME}")
         if state.is_known and state.producers.forget(lost):
             save_state(self._files, state.start_offset, state.end_offset, state.producers)
             self.files.append(f"{folder}/{STATE_NAME}")
