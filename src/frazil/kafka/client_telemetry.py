@@ -49,24 +49,17 @@ class _Client:
     """What is known of a client, by its instance id."""
 
     used_ms: int
-    asked_ms: int | None = None
-    pushed_ms: int | None = None
-    is_terminated: bool = False
-    may_ask: bool = False
+    sent_ms: int | None = None
+    """When its last request was accepted."""
+    has_asked: bool = False
+    """Whether it has not pushed since it asked: the first push may come at any time."""
+    must_ask: bool = False
     """Whether its last push failed so that it has to ask again."""
+    is_terminated: bool = False
 
     def is_early(self, now_ms: int, interval_ms: int) -> bool:
         """Return whether less than an interval has passed since its last request."""
-        last_ms = max(self.asked_ms or 0, self.pushed_ms or 0)
-        has_sent = self.asked_ms is not None or self.pushed_ms is not None
-        return has_sent and now_ms - last_ms < interval_ms
-
-    @property
-    def has_asked(self) -> bool:
-        """Whether it has not pushed since it asked. The first push may come at any time."""
-        if self.asked_ms is None:
-            return False
-        return self.pushed_ms is None or self.asked_ms > self.pushed_ms
+        return self.sent_ms is not None and now_ms - self.sent_ms < interval_ms
 
 
 class ClientTelemetry:
@@ -108,13 +101,13 @@ class ClientTelemetry:
         now_ms = self._now_ms()
         client = self._client(instance_id, now_ms)
         is_early = client is None or (
-            client.is_early(now_ms, self._config.interval_ms) and not client.may_ask
+            client.is_early(now_ms, self._config.interval_ms) and not client.must_ask
         )
         if client is None or is_early:
             return GetTelemetrySubscriptionsResponse(
                 error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED, client_instance_id=instance_id
             )
-        client.asked_ms, client.may_ask = now_ms, False
+        client.sent_ms, client.has_asked, client.must_ask = now_ms, True, False
         is_all = ALL_METRICS in self._config.metrics
         return GetTelemetrySubscriptionsResponse(
             client_instance_id=instance_id,
@@ -159,12 +152,12 @@ class ClientTelemetry:
         is_early = client.is_early(now_ms, self._config.interval_ms) and not client.has_asked
         if is_early and not request.terminating:
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        client.pushed_ms = now_ms
+        client.sent_ms, client.has_asked = now_ms, False
         if request.subscription_id != self._subscription_id(request.client_instance_id):
-            client.may_ask = True
+            client.must_ask = True
             return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
         if request.compression_type not in (Compression.NONE, *ACCEPTED):
-            client.may_ask = True
+            client.must_ask = True
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         if len(request.metrics) > self._config.bytes_max:
             return ErrorCode.TELEMETRY_TOO_LARGE

@@ -124,6 +124,7 @@ def test_one_bad_record_refuses_its_batch(tmp_path: Path) -> None:
                 assert result.error_code == ErrorCode.INVALID_RECORD
                 assert "record 1 of the batch" in (result.error_message or "")
                 assert [each.batch_index for each in result.record_errors] == [1]
+                assert ("otlp_proto" in (result.error_message or "")) == (number == 1)
         large = batch([body(1), body(2, "x" * 100 * KiB)])
         assert send(client, large).error_code == ErrorCode.MESSAGE_TOO_LARGE
         many = batch([b""] * (RECORDS_MAX + 1))

@@ -25,6 +25,8 @@ from frazil.model import Clock, Signal
 RECORDS_MAX = 10_000
 """In one batch: each is checked, and may become a batch in the log. A collector sends a few."""
 
+NO_JSON = Malformed("it is JSON; send OTLP in protobuf, the encoding otlp_proto of a collector")
+
 OnStored = Callable[[bool], None]
 """Called once an append is durable, with whether it was a duplicate."""
 
@@ -119,7 +121,8 @@ class OtlpBatches:
             raise TooLarge(f"record {index} of the batch: {error}") from None
         except Malformed as error:
             self.intake.refused(signal, error, len(value or b""))
-            raise InvalidRecord(index, error) from None
+            is_json = (value or b"").startswith(b"{")
+            raise InvalidRecord(index, NO_JSON if is_json else error) from None
 
     def _whole(
         self,
