@@ -21,6 +21,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 import frazil
 from tests.cli.commands.test_ask_a_node import wait_for
 from tests.clients.node import COMMAND, Node
+from tests.serve.kafka_node import PARTITIONS, TOPIC, billing, create, produce_orders
 from tests.ui.browser import chromium
 from tests.ui.conftest import send_past
 from tests.ui.helpers.page import IS_IDLE, THEMES, eventually, open_page
@@ -30,6 +31,7 @@ WIDTH, HEIGHT = 1440, 900
 TREND_POINTS = 10
 """Status samples in a sparkline of the pipeline, one every two seconds."""
 IDLE_MS = 20_000
+ORDERS = 120
 LIVE_SPANS = 5000
 """New spans between the first and the second snapshot."""
 
@@ -83,6 +85,12 @@ def _volume(page: Page, _: str) -> None:
     expect(page.get_by_role("cell", name="…")).to_have_count(0)
 
 
+def _topics(page: Page, _: str) -> None:
+    """A topic, with one message open."""
+    _open(page, "/topic/orders?live=0&open=1:20")
+    expect(page.get_by_role("region", name="Value")).to_contain_text("sku")
+
+
 def _dashboard(page: Page, _: str) -> None:
     """Create the dashboard for the first picture and reuse it for the second."""
     _open(page, "/dashboards")
@@ -113,6 +121,7 @@ SCREENS: dict[str, Show] = {
         **{"from": "20m"},
     ),
     "dashboard": _dashboard,
+    "topics": _topics,
     "sql": _address("/sql", q=SLOWEST),
     "pipeline": _pipeline,
     "lake": _address("/lake", table="spans"),
@@ -141,6 +150,9 @@ def main(names: list[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         node = stack.enter_context(Node(Path(scratch) / "data"))
         send_past(node)
+        create(node, TOPIC, PARTITIONS)
+        produce_orders(node, 0, ORDERS)
+        stack.enter_context(billing(node, ORDERS // 2))
         client = frazil.connect(node.url)
         client.flush()
         stack.enter_context(_customers(node))

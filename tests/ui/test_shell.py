@@ -130,6 +130,7 @@ SCREENS = (
     "/services?tab=calls",
     "/explore?metric=http.server.request.duration",
     "/dashboards",
+    "/topics",
     "/sql?q=SELECT+*+FROM+spans+LIMIT+5",
     "/pipeline",
     "/lake",

@@ -201,6 +201,30 @@ def test_a_live_tail_has_each_new_message_once(node: Node) -> None:
     assert refusal(node, "topics/nothing/tail")[0] == 404
 
 
+def test_messages_that_arrive_too_fast_are_counted(node: Node) -> None:
+    """The newest are sent."""
+    create(node, "fast", 2)
+    count = 12_000
+    producer = Producer({**brokers(node), "linger.ms": 50})
+    with Events(node.api_port, path="topics/fast/tail", rate=10) as events:
+        for number in range(count):
+            producer.produce("fast", key=str(number), value=b"x" * 1000, partition=number % 2)
+        assert producer.flush(WAIT_S) == 0
+        skipped, found = 0, []
+        for event in events:
+            if event.kind == "skipped":
+                skipped += event.data["count"]
+            else:
+                found.append((event.data["partition"], event.data["offset"]))
+            if skipped + len(found) == count:
+                break
+    assert len(set(found)) == len(found)
+    for partition in range(2):
+        offsets = [offset for number, offset in found if number == partition]
+        assert offsets == sorted(offsets)
+    assert max(offset for _, offset in found) == count // 2 - 1
+
+
 def test_consumer_groups_have_members_and_lag(node: Node) -> None:
     create(node, "idle")
     with billing(node, 5):

@@ -270,7 +270,8 @@ function groupFacts(kafka: Status["kafka"]): Fact[] {
   return [
     { name: "consumer groups", value: format.count(kafka.group_count) },
     {
-      name: "largest lag",
+      name: "group lag",
+      title: "Of the consumer group that is furthest behind",
       value: slowest
         ? `${truncate(escapeText(slowest.group), GROUP_MAX)}, ${format.count(slowest.lag_offsets)}`
         : "none",
