@@ -26,9 +26,11 @@ from random import Random
 
 from google_crc32c import value as crc32c
 
+from frazil.errors import Malformed
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.wire.apis import APIS
 from frazil.kafka.wire.codec import encode
+from frazil.kafka.wire.headers import decode_request, decode_request_header
 from frazil.kafka.wire.messages.list_transactions import ListTransactionsRequest
 from frazil.kafka.wire.messages.produce import ProduceRequest, ProduceResponse
 from frazil.log import Compression, Record, encode_batch
@@ -44,8 +46,10 @@ SENTINEL = 0x7EADBEEF
 """Correlation id of the last request of a connection."""
 ANSWER_S_MAX = 0.25
 """How long the last response is waited for: a fetch or a join before it may wait longer."""
-PROBE_EVERY = 50
-"""Connections between two honest batches."""
+CONNECTIONS = 16
+"""At a time."""
+PROBE_EVERY = 10
+"""Rounds between two honest batches."""
 RSS_BYTES_MAX = 1024 * MiB
 """Of this process, client and port together."""
 SLOW_MAX = 20
@@ -120,37 +124,56 @@ class _Fuzzer:
         self._bombs = [bytes(_bomb(kind)) for kind in Compression if kind is not Compression.NONE]
 
     def run(self, count: int) -> dict[str, int]:
-        connections = 0
+        rounds = 0
         while self._counts["frames"] < count:
-            connections += 1
-            self._connection(min(FRAMES_PER_CONNECTION, count - self._counts["frames"]))
-            if connections % PROBE_EVERY == 0:
+            rounds += 1
+            self._round()
+            if rounds % PROBE_EVERY == 0:
                 self._probe()
                 self._be_slow()
         self._probe()
         for each in self._slow:
             each.close()
         self._check_end()
-        return {"connections": connections, **self._counts}
+        return dict(self._counts)
 
-    def _connection(self, frames_max: int) -> None:
-        """Send some frames at once, then wait until the port has answered or given up."""
+    def _round(self) -> None:
+        """Send frames over some connections at once, then wait until the port has answered or
+        given up."""
+        clients = []
+        for _ in range(CONNECTIONS):
+            client = socket.create_connection(("127.0.0.1", self._port.port))
+            # Reset it at the end: the port need not wait for what nobody reads.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.settimeout(ANSWER_S_MAX)
+            clients.append(client)
+            with suppress(OSError):  # the port closes on what is no request
+                client.sendall(self._frames())
+        end_s = time.monotonic() + ANSWER_S_MAX
+        for client in clients:
+            client.settimeout(max(0.001, end_s - time.monotonic()))
+            outcome = "answered"
+            try:
+                outcome = "answered" if _until_sentinel(client) else "closed"
+            except TimeoutError:
+                outcome = "waiting"
+            except OSError:
+                outcome = "closed"
+            self._counts[outcome] += 1
+            client.close()
+
+    def _frames(self) -> bytes:
+        """Return frames up to the first that is no request: the port reads nothing after it."""
         frames = []
-        for number in range(self._rand.choice((1, 8, frames_max))):
+        for number in range(self._rand.choice((1, 8, FRAMES_PER_CONNECTION))):
             frame, is_certain_end = self._frame(number)
             frames.append(frame)
-            if is_certain_end or number + 1 >= frames_max:
+            if is_certain_end or not _is_request(frame):
+                self._counts["malformed"] += 1
                 break
         self._counts["frames"] += len(frames)
         frames.append(_framed(struct.pack(">hhih", 18, 0, SENTINEL, -1)))
-        client = socket.create_connection(("127.0.0.1", self._port.port))
-        # Reset it at the end: the port need not wait for what nobody reads.
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        client.settimeout(ANSWER_S_MAX)
-        with suppress(OSError):  # the port closes on what is no request
-            client.sendall(b"".join(frames))
-            self._counts["ended_by_port"] += not _until_sentinel(client)
-        client.close()
+        return b"".join(frames)
 
     def _frame(self, number: int) -> tuple[bytes, bool]:
         """Return a frame, and whether the port cannot read on after it."""
@@ -171,7 +194,7 @@ class _Fuzzer:
         if kind < 0.2:
             return self._produce(_hostile_batch(rand), number), False
         key, version, message = rand.choice(self._corpus)
-        if kind < 0.75:
+        if kind < 0.5:
             message = mutate(message, rand.choice(self._corpus)[2], rand)
         if kind < 0.22:
             version = rand.choice((-1, 99, version + 1))
@@ -194,7 +217,7 @@ class _Fuzzer:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             asked = _request(3, 0, 1, struct.pack(">i", 0))
             with suppress(BlockingIOError):
-                for _ in range(2000):
+                for _ in range(300):
                     client.send(asked)
         self._slow.append(client)
         self._counts["slow"] += 1
@@ -270,6 +293,16 @@ def _request(key: int, version: int, number: int, message: bytes) -> bytes:
     if api is not None and version in api.flexible:
         head += b"\0"
     return _framed(head + message)
+
+
+def _is_request(frame: bytes) -> bool:
+    """Return whether the port reads on after a frame."""
+    try:
+        header = decode_request_header(frame[4:])
+        decode_request(header, frame[4:])
+    except Malformed:
+        return False
+    return True
 
 
 def _framed(frame: bytes) -> bytes:

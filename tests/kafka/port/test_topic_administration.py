@@ -20,6 +20,10 @@ from confluent_kafka.admin import (
 )
 
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
 from tests.kafka.port.opened import OpenedPort, opened
 
 WAIT_S = 30
@@ -86,6 +90,21 @@ def test_partitions_are_added_never_removed(port: OpenedPort, admin: AdminClient
         assert code == ErrorCode.INVALID_PARTITIONS
     code = refused(admin.create_partitions([NewPartitions("u", 5)]))
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_absurd_counts_cost_nothing(port: OpenedPort) -> None:
+    """Two billion partitions are refused before anything is made of that size, and many names are
+    compared once each."""
+    port.log.create_topic("v")
+    assignment = CreatePartitionsRequest.CreatePartitionsAssignment([1])
+    topic = CreatePartitionsRequest.CreatePartitionsTopic("v", 2**31 - 1, [assignment])
+    names = [CreatePartitionsRequest.CreatePartitionsTopic(f"u{n}", 5) for n in range(30_000)]
+    request = CreatePartitionsRequest(topics=[topic, *names])
+    with port.client() as client:
+        results = client.ask(CreatePartitionsResponse, request, 3).results
+    codes = {each.name: each.error_code for each in results}
+    assert codes.pop("v") == ErrorCode.INVALID_PARTITIONS
+    assert set(codes.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_settings_are_changed_and_reset(port: OpenedPort, admin: AdminClient) -> None:

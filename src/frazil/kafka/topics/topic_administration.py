@@ -3,6 +3,7 @@ IncrementalAlterConfigs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
@@ -109,10 +110,10 @@ class TopicAdministration:
         self, request: CreatePartitionsRequest, context: RequestContext
     ) -> CreatePartitionsResponse:
         """Add partitions to topics, or only check whether they could be."""
-        names = [asked.name for asked in request.topics]
+        names = Counter(asked.name for asked in request.topics)
         results = []
         for asked in request.topics:
-            if names.count(asked.name) > 1:
+            if names[asked.name] > 1:
                 outcome: Outcome = ErrorCode.INVALID_REQUEST, f"{asked.name} is named twice"
             else:
                 outcome = await self._grow(asked, is_real=not request.validate_only)
@@ -132,12 +133,11 @@ class TopicAdministration:
             if asked.count <= before:
                 why = f"topic {asked.name} has {before} partitions; {asked.count} is not more"
                 return ErrorCode.INVALID_PARTITIONS, why
-            if asked.assignments and [each.broker_ids for each in asked.assignments] != [
-                [NODE_ID]
-            ] * (asked.count - before):
+            default_config(self._config, asked.count)  # raises if there are too many
+            assigned = [each.broker_ids for each in asked.assignments or ()]
+            if assigned and assigned != [[NODE_ID]] * (asked.count - before):
                 why = f"assign each of the new partitions to broker {NODE_ID} alone"
                 return ErrorCode.INVALID_REPLICA_ASSIGNMENT, why
-            default_config(self._config, asked.count)  # raises if there are too many
             if is_real:
                 await self._threads.run(self._log.add_partitions, asked.name, asked.count)
         except Malformed as error:
@@ -288,9 +288,9 @@ def _protected(topic: str) -> Outcome | None:
 
 
 def _check_operations(asked: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Outcome | None:
-    names = [each.name for each in asked.configs]
+    names = Counter(each.name for each in asked.configs)
     for each in asked.configs:
-        if names.count(each.name) > 1:
+        if names[each.name] > 1:
             return ErrorCode.INVALID_REQUEST, f"{each.name} is named twice"
         is_list = each.name in OWN and OWN[each.name].kind == LIST
         if each.config_operation not in (SET, DELETE) and not is_list:

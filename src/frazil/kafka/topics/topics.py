@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
@@ -181,11 +182,11 @@ class Topics:
         self, request: CreateTopicsRequest, context: RequestContext
     ) -> CreateTopicsResponse:
         """Create topics, or only check whether they could be."""
-        names = [asked.name for asked in request.topics]
+        names = Counter(asked.name for asked in request.topics)
         results = []
         for asked in request.topics:
             try:
-                if names.count(asked.name) > 1:
+                if names[asked.name] > 1:
                     raise _Refused(ErrorCode.INVALID_REQUEST, f"{asked.name} is named twice")
                 results.append(await self._create_one(asked, is_real=not request.validate_only))
             except _Refused as refused:
