@@ -103,6 +103,8 @@ def _settle(
         base_offset, _, is_duplicate = appended.result()
         result.base_offset = base_offset
         result.log_start_offset = partition.view.start_offset
+        if append.header.uses_append_time:
+            result.log_append_time_ms = append.header.max_timestamp_ms
         if is_duplicate:
             DUPLICATES.add()
         else:

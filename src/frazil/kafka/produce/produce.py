@@ -34,7 +34,7 @@ from frazil.log import (
     parse_header,
     read_records,
 )
-from frazil.log.produce import CrcMismatch, append_of_batch
+from frazil.log.produce import CrcMismatch, append_of_batch, stored_as
 from frazil.model import Clock, MiB, TopicPartition
 
 PRODUCE = 0
@@ -117,7 +117,7 @@ class Produce:
         if not records:
             raise Malformed("a produce request needs one batch per partition, and has none")
         try:
-            append = await self._admitted(target, memoryview(records))
+            append = await self._stored(target, await self._admitted(target, memoryview(records)))
             if append.header.is_transactional and joined is not ErrorCode.NONE:
                 raise _Refused(joined, Rejected("the partition is no part of the transaction"))
             check = partial(self._check_transaction, request, context, target, append.header)
@@ -151,6 +151,19 @@ class Produce:
             return await self._threads.run(append_of_batch, records)
         except CrcMismatch as error:
             raise _Refused(ErrorCode.CORRUPT_MESSAGE, error) from None
+
+    async def _stored(self, target: TopicPartition, append: Append) -> Append:
+        """Return a batch as the settings of its topic want it."""
+        config = self._log.topic(target.topic).config
+        compression = None
+        if config.compression != "producer":
+            compression = Compression[config.compression.upper()]
+        append_time_ms = None
+        if config.timestamps == "append":
+            append_time_ms = self._clock.wall_ms()
+        if append_time_ms is None and compression in (None, append.header.compression):
+            return append
+        return await self._threads.run(stored_as, append, compression, append_time_ms)
 
     async def _join(self, transactional_id: str, request: ProduceRequest) -> ErrorCode:
         """Add the partitions of a request to its transaction, with one write."""

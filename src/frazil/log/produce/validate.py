@@ -6,6 +6,7 @@ decompress them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from frazil.log.format.batch import (
     encode_batch,
     parse_header,
     parse_whole,
+    with_compression,
     with_max_timestamp,
 )
 from frazil.log.format.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress
@@ -53,6 +55,18 @@ def append_of_batch(data: Buffer) -> Append:
     """
     header, payload, keyless_index = validate_produced(data)
     return Append(parts=(payload,), header=header, keyless_index=keyless_index)
+
+
+def stored_as(
+    append: Append, compression: Compression | None, append_time_ms: int | None
+) -> Append:
+    """Return the batch of a client as its topic stores it. None leaves what the client sent."""
+    (payload,) = append.parts
+    if compression is not None and compression is not append.header.compression:
+        payload = with_compression(payload, compression)
+    if append_time_ms is not None:
+        payload = with_max_timestamp(payload, append_time_ms, append_time=True)
+    return replace(append, parts=(payload,), header=parse_header(payload))
 
 
 def validate_produced(data: Buffer, *, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Produced:
