@@ -101,6 +101,10 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tombstone_grace_ms: int = 86_400_000
     batch_bytes_max: int | None = None
     """Largest batch, if below the log's own limit."""
+    compression: Literal["producer", "none", "gzip", "snappy", "lz4", "zstd"] = "producer"
+    """How batches of Kafka clients are stored: as their producer compressed them, or otherwise."""
+    timestamps: Literal["create", "append"] = "create"
+    """Whether records of Kafka clients keep their timestamp or get that of their append."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.partitions <= PARTITIONS_MAX:

@@ -163,6 +163,34 @@ def test_records_without_a_key_are_named(tmp_path: Path) -> None:
         assert stored(port) == []
 
 
+@pytest.mark.parametrize("compression", list(Compression))
+def test_a_topic_chooses_compression_and_timestamps(
+    tmp_path: Path, compression: Compression
+) -> None:
+    """Whatever the producer sends; sequences go on as they were."""
+    records = [Record(offset=i, timestamp_ms=i, key=b"k", value=bytes(2000)) for i in range(3)]
+    name = compression.name.lower()
+    with opened(tmp_path) as port, port.client() as client:
+        port.log.create_topic("t", TopicConfig(compression=name, timestamps="append"))  # type: ignore[arg-type]
+        for number, sent in enumerate((Compression.NONE, Compression.LZ4)):
+            data = encode_batch(
+                records, compression=sent, producer_id=7, producer_epoch=0, base_sequence=number * 3
+            )
+            for _ in range(2):  # a repeated batch gets its first offset
+                response = client.ask(ProduceResponse, produce("t", [data]), VERSION)
+                (result,) = response.responses[0].partition_responses
+                assert (result.error_code, result.base_offset) == (0, number * 3)
+                assert result.log_append_time_ms > 10**12
+        reader = port.log.reader("t", "earliest")
+        batches = reader.read()
+        reader.close()
+        assert [batch.header.compression for batch in batches] == [compression] * 2
+        for batch in batches:
+            (timestamp_ms,) = {record.timestamp_ms for record in batch.records()}
+            assert timestamp_ms == batch.header.max_timestamp_ms > 10**12
+        assert stored(port) == [bytes(2000)] * 6
+
+
 def test_without_acks_there_is_no_response(tmp_path: Path) -> None:
     """A refused batch ends the connection: nothing else could tell."""
     with opened(tmp_path) as port, port.client() as client:

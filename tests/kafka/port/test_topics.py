@@ -80,7 +80,8 @@ def test_a_topic_is_created_with_its_settings(tmp_path: Path) -> None:
         ({"replication_factor": 3}, ErrorCode.INVALID_REPLICATION_FACTOR),
         ({"configs": {"retention.ms": "soon"}}, ErrorCode.INVALID_CONFIG),
         ({"configs": {"no.such.setting": "1"}}, ErrorCode.INVALID_CONFIG),
-        ({"configs": {"message.timestamp.type": "LogAppendTime"}}, ErrorCode.INVALID_CONFIG),
+        ({"configs": {"compression.type": "brotli"}}, ErrorCode.INVALID_CONFIG),
+        ({"configs": {"min.insync.replicas": "2"}}, ErrorCode.INVALID_CONFIG),
     ],
 )
 def test_a_topic_that_cannot_be_is_refused(

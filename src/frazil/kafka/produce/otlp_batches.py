@@ -19,7 +19,7 @@ from typing import Protocol
 
 from frazil.errors import FrazilError, Malformed, TooLarge
 from frazil.log import Append, Record, append_of_records, read_records
-from frazil.log.produce import append_of_batch, with_append_time, with_values
+from frazil.log.produce import append_of_batch, stored_as, with_values
 from frazil.model import Clock, Signal
 
 RECORDS_MAX = 10_000
@@ -134,7 +134,7 @@ class OtlpBatches:
         values = [request.body for request in requests]
         if any(record.value != value for record, value in zip(records, values, strict=True)):
             append = with_values(append, records, values)
-        append = with_append_time(append, self._clock.wall_ms())
+        append = stored_as(append, None, self._clock.wall_ms())
         return CheckedBatch((append,), (self._on_stored(signal, requests),))
 
     def _on_stored(self, signal: Signal, requests: Sequence[OtlpRequest]) -> OnStored:

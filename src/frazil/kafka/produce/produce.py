@@ -28,12 +28,13 @@ from frazil.log import (
     Append,
     AppendResult,
     BatchHeader,
+    Compression,
     Log,
     is_compressed,
     parse_header,
     read_records,
 )
-from frazil.log.produce import CrcMismatch, append_of_batch
+from frazil.log.produce import CrcMismatch, append_of_batch, stored_as
 from frazil.model import Clock, MiB, Signal, TopicPartition
 
 PRODUCE = 0
@@ -86,6 +87,8 @@ class Produce:
             return None
         target, records = only
         if target.topic in TELEMETRY or not _is_checked_inline(records):
+            return None
+        if self._log.has_topic(target.topic) and self._stored_form(target.topic) != (None, None):
             return None
         pending = PendingProduce(self._inbox, self._clock)
         pending.topic(target.topic)
@@ -179,8 +182,21 @@ class Produce:
             assert self._otlp is not None
             return await self._threads.run(_valid_otlp, self._otlp, signal, records)
         if _is_checked_inline(records):
-            return CheckedBatch((_valid(records),))
-        return CheckedBatch((await self._threads.run(_valid, records),))
+            append = _valid(records)
+        else:
+            append = await self._threads.run(_valid, records)
+        compression, append_time_ms = self._stored_form(topic)
+        if append_time_ms is not None or compression not in (None, append.header.compression):
+            append = await self._threads.run(stored_as, append, compression, append_time_ms)
+        return CheckedBatch((append,))
+
+    def _stored_form(self, topic: str) -> tuple[Compression | None, int | None]:
+        """Return the compression and the append time that the settings of a topic demand."""
+        config = self._log.topic(topic).config
+        compression = None
+        if config.compression != "producer":
+            compression = Compression[config.compression.upper()]
+        return compression, self._clock.wall_ms() if config.timestamps == "append" else None
 
     async def _check_refused(self, target: TopicPartition, header: BatchHeader) -> None:
         """Raise `SequenceGap` if a batch follows a refused one, unless the log knows its producer,

@@ -20,6 +20,11 @@ BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
 POLICIES = {"expire": "delete", "compact": "compact", "compact_expire": "compact,delete"}
 """Our names of what happens to old records, and Kafka's."""
 CLEANUP = {frozenset(theirs.split(",")): ours for ours, theirs in POLICIES.items()}
+COMPRESSIONS = {
+    **{each: each for each in ("producer", "gzip", "snappy", "lz4", "zstd")},
+    "none": "uncompressed",
+}
+TIMESTAMPS = {"create": "CreateTime", "append": "LogAppendTime"}
 
 WITHOUT_EFFECT = frozenset(
     {
@@ -105,13 +110,27 @@ def _cleanup(text: str) -> str:
     return CLEANUP[policies]
 
 
+def _named(names: Mapping[str, str], field: str) -> _Own:
+    """Return a setting whose values have other names here. `names` are theirs, by ours."""
+    ours = {theirs: each for each, theirs in names.items()}
+
+    def parse(text: str) -> str:
+        if text not in ours:
+            raise ValueError
+        return ours[text]
+
+    return _Own(field=field, kind=STRING, parse=parse, text=names.__getitem__)
+
+
 OWN = {
     "cleanup.policy": _Own(field="cleanup", kind=LIST, parse=_cleanup, text=POLICIES.__getitem__),
+    "compression.type": _named(COMPRESSIONS, "compression"),
     "delete.retention.ms": _Own(field="tombstone_grace_ms", kind=LONG, parse=_whole, text=str),
     "max.compaction.lag.ms": _Own(
         field="compact_lag_ms_max", kind=LONG, parse=_lag, text=_lag_text
     ),
     "max.message.bytes": _Own(field="batch_bytes_max", kind=INT, parse=_size, text=str),
+    "message.timestamp.type": _named(TIMESTAMPS, "timestamps"),
     "min.cleanable.dirty.ratio": _Own(
         field="compact_dirty_ratio_min", kind=DOUBLE, parse=float, text=str
     ),
@@ -192,10 +211,8 @@ def _effective(config: TopicConfig, field: str, log: LogConfig) -> Any:
 
 def _fixed(log: LogConfig) -> Iterator[tuple[str, tuple[str, int]]]:
     """Yield the settings that are the same for all topics."""
-    yield "compression.type", ("producer", STRING)
     yield "flush.messages", ("1", LONG)
     yield "flush.ms", ("0", LONG)
-    yield "message.timestamp.type", ("CreateTime", STRING)
     yield "min.insync.replicas", ("1", INT)
     yield "remote.storage.enable", ("false", BOOLEAN)
     yield "segment.bytes", (str(log.segment_bytes_max), INT)

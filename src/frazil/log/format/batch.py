@@ -264,6 +264,22 @@ def with_max_timestamp(data: Buffer, timestamp_ms: int, *, append_time: bool = F
     return _front(base_offset, leader_epoch, checked, [body]) + body
 
 
+def with_compression(
+    data: Buffer, compression: Compression, *, bytes_max: int = DECOMPRESSED_BYTES_MAX
+) -> bytes:
+    """Return the batch with its records compressed in another way."""
+    base_offset, _, leader_epoch, _, _ = FRONT.unpack_from(data)
+    attributes, *rest = CHECKED.unpack_from(data, FRONT.size)
+    body = bytes(data[HEADER_BYTES:])
+    before = Compression(attributes & COMPRESSION_MASK)
+    if before is not Compression.NONE:
+        body = bytes(decompress(before, body, bytes_max=bytes_max))
+    if compression is not Compression.NONE:
+        body = compress(compression, body)
+    checked = CHECKED.pack(attributes & ~COMPRESSION_MASK | compression, *rest)
+    return _front(base_offset, leader_epoch, checked, [body]) + body
+
+
 def _front(base_offset: int, leader_epoch: int, checked: bytes, parts: Sequence[bytes]) -> bytes:
     """Return the header of a batch that continues with `parts`."""
     length, crc = HEADER_BYTES - LENGTH_END, crc32c(checked)

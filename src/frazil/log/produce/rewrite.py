@@ -1,4 +1,5 @@
-"""Replace the values of a client's batch, which keeps its producer, its order and its codec."""
+"""Change the values, the times or the compression of a client's batch, which keeps its producer and
+its order."""
 
 from __future__ import annotations
 
@@ -6,14 +7,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from frazil.log.append import Append
-from frazil.log.format.batch import encode_batch, parse_header, with_max_timestamp
+from frazil.log.format.batch import (
+    encode_batch,
+    parse_header,
+    with_compression,
+    with_max_timestamp,
+)
+from frazil.log.format.compression import Compression
 from frazil.log.format.record import Record
 
 
-def with_append_time(append: Append, now_ms: int) -> Append:
-    """Return a batch whose records all have the time at which the log took them."""
-    data = with_max_timestamp(append.payload, now_ms, append_time=True)
-    return replace(append, parts=(data,), header=parse_header(data))
+def stored_as(
+    append: Append, compression: Compression | None, append_time_ms: int | None
+) -> Append:
+    """Return the batch of a client as its topic stores it. None leaves what the client sent."""
+    (payload,) = append.parts
+    if compression is not None and compression is not append.header.compression:
+        payload = with_compression(payload, compression)
+    if append_time_ms is not None:
+        payload = with_max_timestamp(payload, append_time_ms, append_time=True)
+    return replace(append, parts=(payload,), header=parse_header(payload))
 
 
 def with_values(append: Append, records: Sequence[Record], values: Sequence[bytes]) -> Append:
