@@ -227,18 +227,6 @@ def test_records_of_internal_topics_name_their_type() -> None:
     assert decode_versioned(EndTxnMarker, bytes([0, 0, 0, 0, 0, 7])).coordinator_epoch == 7
 
 
-def test_messages_are_imported_when_they_are_used() -> None:
-    """The port knows all APIs and their versions without the classes of those it does not offer."""
-    script = (
-        "import sys; import frazil.kafka.wire.headers;"
-        "sys.stdout.write(str([m for m in sys.modules if m.endswith('.alter_client_quotas')]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == "[]"
-
-
 def test_the_code_of_a_codec_can_be_shown() -> None:
     command = [sys.executable, "-m", "frazil.kafka.wire"]
     shown = subprocess.run(
