@@ -170,6 +170,6 @@ def test_clients_learn_which_protocol_there_is(tmp_path: Path) -> None:
     with opened(tmp_path) as port, port.client() as client:
         request = ApiVersionsRequest(client_software_name="t", client_software_version="1")
         response = client.ask(ApiVersionsResponse, request, 3)
-        (feature,) = response.finalized_features
-        assert (feature.name, feature.max_version_level) == ("transaction.version", 2)
+        features = {each.name: each.max_version_level for each in response.finalized_features}
+        assert features == {"group.version": 1, "transaction.version": 2}
         assert response.finalized_features_epoch == 0
