@@ -135,6 +135,21 @@ class ServerAssignedMachine(RuleBasedStateMachine):
         self.node.clock.advance(ms)
         self.node.coordinator.timers.run_due()
 
+    @rule(first=WHICH, count=st.integers(1, 4), is_killed=st.booleans())
+    def beat(self, first: int, count: int, is_killed: bool) -> None:
+        """Some send a heartbeat each, and give nothing up meanwhile; perhaps the node is killed
+        before the others do."""
+        for number in range(first, first + 4):
+            if is_killed and number == first + count:
+                self.kill()
+            consumer = self.consumers[number % 4]
+            consumer.look()
+            if consumer.waiting is None:
+                consumer.send()
+            self.node.run()
+            consumer.look()
+            self.no_partition_has_two_owners()
+
     @rule(rounds=st.integers(1, 3))
     def behave(self, rounds: int) -> None:
         settle(self.node, *self.consumers, rounds=rounds)
