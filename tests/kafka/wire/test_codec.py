@@ -231,7 +231,7 @@ def test_messages_are_imported_when_they_are_used() -> None:
     """The port knows all APIs and their versions without the classes of those it does not offer."""
     script = (
         "import sys; import frazil.kafka.wire.headers;"
-        "sys.stdout.write(str([m for m in sys.modules if m.endswith('.alter_client_quotas')]))"
+        "sys.stdout.write(str([m for m in sys.modules if m.endswith('.push_telemetry')]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
