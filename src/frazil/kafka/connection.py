@@ -126,6 +126,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
         """Whether the next frame waits for the allowance."""
         self._is_muted = False
         """Whether the client has used up its quota."""
+        self._muted_until_s = 0.0
         self._is_closed = False
         self._has_ended = False
         """Whether the client sends no more."""
@@ -371,12 +372,18 @@ class KafkaConnection(asyncio.BufferedProtocol):
         )
         if isinstance(response, FetchResponse | ProduceResponse):
             response.throttle_time_ms = wait_ms
-        if wait_ms and not self._is_muted and not self._shared.is_stopping:
+        if not wait_ms or self._shared.is_stopping:
+            return
+        self._muted_until_s = max(self._muted_until_s, self._loop.time() + wait_ms / 1000)
+        if not self._is_muted:
             self._is_muted = True
-            self._loop.call_later(wait_ms / 1000, self._unmute)
+            self._loop.call_at(self._muted_until_s, self._unmute)
             self._balance()
 
     def _unmute(self) -> None:
+        if self._loop.time() < self._muted_until_s:  # for the responses that came meanwhile
+            self._loop.call_at(self._muted_until_s, self._unmute)
+            return
         self._is_muted = False
         self._active_s = self._loop.time()
         if not self._is_closed:
@@ -425,6 +432,7 @@ class KafkaConnection(asyncio.BufferedProtocol):
     def shut_down(self) -> None:
         """Close the connection once its requests are answered."""
         if self._is_muted:
+            self._muted_until_s = 0.0
             self._unmute()
         if not self._slots and not self._requests and not self._is_serving:
             self._transport.close()

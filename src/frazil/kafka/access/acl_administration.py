@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import logging
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
@@ -25,6 +26,8 @@ from frazil.kafka.router import ApiRouter
 from frazil.kafka.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from frazil.kafka.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from frazil.kafka.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+logger = logging.getLogger(__name__)
 
 DESCRIBE, CREATE, DELETE = 29, 30, 31
 OFF = "ACLs are off on this node: set kafka.acls = true and kafka.super_users"
@@ -131,6 +134,7 @@ class AclAdministration:
         except FrazilError as error:
             failed = error_code(error), str(error)
             outcomes = [failed if outcome == DONE else outcome for outcome in outcomes]
+        _report("added", outcomes.count(DONE), context)
         return CreateAclsResponse(results=[result(*outcome) for outcome in outcomes])
 
     async def delete(
@@ -159,7 +163,12 @@ class AclAdministration:
         except FrazilError as error:
             outcome = error_code(error), str(error)
             results = [result(*outcome) if not each.error_code else each for each in results]
+        _report("deleted", sum(len(each.matching_acls) for each in results), context)
         return DeleteAclsResponse(filter_results=results)
+
+
+def _report(what: str, count: int, context: RequestContext) -> None:
+    logger.info("ACLs changed", extra={"principal": context.principal, what: count})
 
 
 def _deleted(binding: AclBinding) -> DeleteAclsResponse.DeleteAclsMatchingAcl:

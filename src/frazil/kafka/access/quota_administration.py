@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from math import isfinite
@@ -26,6 +27,8 @@ from frazil.kafka.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+
+logger = logging.getLogger(__name__)
 
 DESCRIBE, ALTER = 48, 49
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
@@ -94,6 +97,9 @@ class QuotaAdministration:
                 change(self._quotas.quotas)
             else:
                 await self._quotas.change(change)
+                done = outcomes.count((ErrorCode.NONE, None))
+                extra = {"principal": context.principal, "changed": done}
+                logger.info("quotas changed", extra=extra)
         except FrazilError as error:
             outcomes = [(error_code(error), str(error))] * len(request.entries)
         return AlterClientQuotasResponse(

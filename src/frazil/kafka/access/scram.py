@@ -65,10 +65,7 @@ def credential_of(
     mechanism: Mechanism, salt: bytes, iterations: int, salted_password: bytes
 ) -> ScramCredential:
     """Return the credential of a salted password, which tools of Kafka send."""
-    if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
-        raise Malformed(
-            f"{iterations} iterations; {mechanism.label} takes {ITERATIONS_MIN} to {ITERATIONS_MAX}"
-        )
+    _check_iterations(iterations)
     client_key = _hmac(mechanism, salted_password, b"Client Key")
     return ScramCredential(
         salt,
@@ -82,9 +79,17 @@ def new_credential(
     mechanism: Mechanism, password: str, rand: Rand, iterations: int = ITERATIONS_MIN
 ) -> ScramCredential:
     """Return the credential of a password, with a new salt."""
+    _check_iterations(iterations)  # before so many hashes are computed
     salt = rand.randbytes(SALT_BYTES)
     salted = hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
     return credential_of(mechanism, salt, iterations, salted)
+
+
+def _check_iterations(iterations: int) -> None:
+    if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
+        raise Malformed(
+            f"{iterations} iterations; SCRAM takes {ITERATIONS_MIN} to {ITERATIONS_MAX} here"
+        )
 
 
 class ClientFirst(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 
 from frazil.errors import FrazilError, Malformed, Rejected
@@ -18,6 +19,8 @@ from frazil.kafka.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
+
+logger = logging.getLogger(__name__)
 
 DESCRIBE, ALTER = 50, 51
 
@@ -92,6 +95,8 @@ class UserAdministration:
             await self._users.change(change)
         except FrazilError as error:
             outcomes = dict.fromkeys(changes, (error_code(error), str(error)))
+        done = [name for name, outcome in outcomes.items() if outcome == DONE]
+        logger.info("Kafka users changed", extra={"principal": context.principal, "users": done})
         return AlterUserScramCredentialsResponse(
             results=[
                 AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(name, *outcome)
