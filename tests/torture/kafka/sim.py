@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from frazil.disk import DurableCounter, make_directories
 from frazil.errors import FrazilError
@@ -50,7 +51,7 @@ EPOCHS = (None, None, 32_760, 32_765, 32_766)
 FINISH_S = 120.0
 """Simulated time in which clients finish once all is well."""
 
-Run = Callable[[Callable[[], bool]], Awaitable[None]]
+Run = Callable[[Callable[[], bool]], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True, eq=False)
