@@ -268,6 +268,7 @@ class SimNode:
         return protocol
 
     def maintain(self) -> None:
-        """Expire, compact and roll, as the node does once a second."""
-        if self.is_up and self.log is not None and not self.is_dead:
+        """Expire, compact and roll, as the node does once a second. Not while all is read: what is
+        read first and last would differ."""
+        if self.is_up and self.log is not None and not self.is_dead and not self.is_observed:
             self._context.copy().run(self.log.maintain)

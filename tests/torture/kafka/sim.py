@@ -272,7 +272,10 @@ async def maintain(world: World) -> None:
             world.node.maintain()
         except PowerCut:
             continue  # the node notices
-        except (FrazilError, OSError) as error:
+        except OSError:
+            if not world.node.is_dead:  # a process would end here
+                world.node.kill("cut")
+        except FrazilError as error:
             if not world.node.is_dead:
                 world.verdict.add("untrue", f"maintenance failed: {error!r}")
 
