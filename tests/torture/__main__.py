@@ -19,6 +19,7 @@ from typing import get_args
 
 from tests.sim.disk import PowerCut, Rot
 from tests.torture.checker import Verdict
+from tests.torture.kafka import live as kafka_live
 from tests.torture.kafka import mutants as kafka_mutants
 from tests.torture.kafka import sim as kafka_sim
 from tests.torture.lake import run as lake
@@ -212,6 +213,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "mutants": (run_mutants, 0),
     "kafka": (run_kafka, 500),
     "kafka_mutants": (run_kafka_mutants, 0),
+    "kafka_live": (kafka_live.run, 10),
     "lost_answer": (lost_answer.run, 100),
     "overload": (overload.run, 10),
     "rows": (rows.run, 20),

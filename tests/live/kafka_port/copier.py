@@ -40,7 +40,11 @@ def main(address: str, source: str, target: str) -> None:
 
 def copy(consumer: Consumer, producer: Producer, target: str) -> None:
     """Copy some records, and commit them with the offsets of their originals."""
-    messages = [m for m in consumer.consume(COPIES_PER_TRANSACTION, 0.5) if not m.error()]
+    received = consumer.consume(COPIES_PER_TRANSACTION, 0.5)
+    for error in (message.error() for message in received):
+        if error is not None and error.fatal():
+            raise KafkaException(error)
+    messages = [message for message in received if not message.error()]
     if not messages:
         return
     producer.begin_transaction()

@@ -23,6 +23,7 @@ from frazil.kafka.transactions.metadata import TransactionMetadata, TransactionS
 from frazil.kafka.transactions.participation import Participation
 from frazil.kafka.transactions.transactional_ids import TransactionalIds
 from frazil.log import Marker, compaction, partition, reader, recovery
+from frazil.log.checkpoint import load_transactions
 from frazil.log.dedup.producers import Producers
 from frazil.log.partition import Partition
 from frazil.log.transactions.aborted import AbortedTransactions
@@ -59,7 +60,7 @@ def _aborted_without_batches() -> Patches:
 
 def _forgotten_open() -> Patches:
     """Forget open transactions at restart."""
-    original = recovery.load_transactions
+    original = load_transactions
 
     def load(files: Any, end_offset: int) -> tuple[Transactions, int]:
         found, from_offset = original(files, end_offset)

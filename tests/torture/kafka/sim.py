@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from frazil.disk import DurableCounter, make_directories
 from frazil.errors import FrazilError
@@ -50,7 +51,7 @@ EPOCHS = (None, None, 32_760, 32_765, 32_766)
 FINISH_S = 120.0
 """Simulated time in which clients finish once all is well."""
 
-Run = Callable[[Callable[[], bool]], Awaitable[None]]
+Run = Callable[[Callable[[], bool]], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True, eq=False)
@@ -271,7 +272,10 @@ async def maintain(world: World) -> None:
             world.node.maintain()
         except PowerCut:
             continue  # the node notices
-        except (FrazilError, OSError) as error:
+        except OSError:
+            if not world.node.is_dead:  # a process would end here
+                world.node.kill("cut")
+        except FrazilError as error:
             if not world.node.is_dead:
                 world.verdict.add("untrue", f"maintenance failed: {error!r}")
 
