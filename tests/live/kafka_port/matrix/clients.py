@@ -255,19 +255,20 @@ def _java(release: str) -> TableClient:
 
 
 def _kcat() -> TableClient:
-    def produce(nodes: Nodes, *words: str, codec: str = "none", address: str = "") -> None:
-        topic = f"kcat-{codec}{len(words)}"
+    def produce(
+        nodes: Nodes, *words: str, codec: str = "none", topic: str = "kcat", address: str = ""
+    ) -> None:
         common = ["kcat", "-q", "-b", address or nodes.plain, *words]
         _run([*common, "-P", "-t", topic, "-z", codec], LINES)
         assert _run([*common, "-C", "-t", topic, "-o", "beginning", "-e"]) == LINES
 
     def codecs(nodes: Nodes) -> None:
         for codec in ("gzip", "snappy", "lz4"):
-            produce(nodes, codec=codec)
+            produce(nodes, codec=codec, topic=f"kcat-{codec}")
 
     def group(nodes: Nodes) -> None:
-        produce(nodes)
-        words = ["-X", "auto.offset.reset=earliest", "-c", "100", "kcat-none0"]
+        produce(nodes, topic="kcat-group")
+        words = ["-X", "auto.offset.reset=earliest", "-c", "100", "kcat-group"]
         assert _run(["kcat", "-q", "-b", nodes.plain, "-G", "kcat", *words]) == LINES
 
     def secure(nodes: Nodes) -> None:

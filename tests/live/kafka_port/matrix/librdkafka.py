@@ -75,7 +75,7 @@ def transactions(settings: Settings) -> None:
 
 
 def admin(settings: Settings) -> None:
-    client = AdminClient(settings)
+    client = AdminClient({**settings})
     client.create_topics([NewTopic("rdkafka-admin", 3)])["rdkafka-admin"].result(WAIT_S)
     assert len(client.list_topics(timeout=WAIT_S).topics["rdkafka-admin"].partitions) == 3
     resource = ConfigResource("topic", "rdkafka-admin")
