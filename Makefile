@@ -73,6 +73,7 @@ $(STAMP): $(LOCK) $(RUN)
 	@$(PIP) --require-hashes -r $(LOCK)
 	@$(PY) -m tests.live.kafka.jars
 	@$(PY) -m tests.live.kafka_port.jars
+	@$(PY) -m tests.live.kafka_port.client_jars
 	@$(PY) -m tests.live.rest_catalog.jars
 	@$(PY) -m tests.live.s3.jars
 	@touch $@

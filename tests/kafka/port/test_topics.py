@@ -9,6 +9,7 @@ import pytest
 
 from frazil.httpd import Auth
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from frazil.kafka.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from frazil.kafka.wire.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -122,6 +123,14 @@ def test_the_cluster_keeps_its_id(tmp_path: Path) -> None:
             ids.add(response.cluster_id)
             ids.add(metadata(client).cluster_id or "")
     assert len(ids) == 1 and len(ids.pop()) == 22
+
+
+def test_librdkafka_2_0_finds_sasl(tmp_path: Path) -> None:
+    """It takes SASL to be missing unless version 0 of the handshake is named."""
+    with opened(tmp_path) as port, port.client() as client:
+        response = client.ask(ApiVersionsResponse, ApiVersionsRequest(), 3)
+    (found,) = (each for each in response.api_keys if each.api_key == 17)
+    assert (found.min_version, found.max_version) == (0, 1)
 
 
 def test_a_client_without_the_token_is_refused(tmp_path: Path) -> None:

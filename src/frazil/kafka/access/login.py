@@ -69,7 +69,8 @@ class Login:
         return bool(self._mechanisms)
 
     def register(self, router: ApiRouter) -> None:
-        router.add(HANDSHAKE, "1", self.handshake, needs_login=False)
+        # librdkafka 2.0 takes SASL to be missing unless version 0 is named. It sends 1.
+        router.add(HANDSHAKE, "1", self.handshake, needs_login=False, advertised="0-1")
         router.add(AUTHENTICATE, "0-2", self.authenticate, needs_login=False)
 
     async def handshake(

@@ -32,9 +32,9 @@ class ToolFailed(Exception):
 def tests() -> list[JudgeTest]:
     """Return one test per program and release."""
     checks: dict[str, Callable[[str, str], None]] = {
-        "VerifiableClients": _verifiable_clients,
-        "TransactionalMessageCopier": _copier,
-        "TransactionalMessageCopier-group": partial(_copier, words=("--group-mode",)),
+        "VerifiableClients": verifiable_clients,
+        "TransactionalMessageCopier": copier,
+        "TransactionalMessageCopier-group": partial(copier, words=("--group-mode",)),
     }
     return [
         JudgeTest(name=f"{name}-{release}", run=partial(_run, f"{name}-{release}", check, release))
@@ -92,7 +92,7 @@ def _produce(release: str, address: str, topic: str) -> None:
     _require(offsets == list(range(COUNT)), f"acknowledged: {offsets}")
 
 
-def _verifiable_clients(release: str, address: str) -> None:
+def verifiable_clients(release: str, address: str) -> None:
     """What was acknowledged is what a member of a group reads and commits."""
     topic = f"verifiable-{uuid.uuid4()}"
     _create(address, topic)
@@ -109,7 +109,7 @@ def _verifiable_clients(release: str, address: str) -> None:
     _require(last == [{"topic": topic, "partition": 0, "offset": COUNT}], f"committed: {last}")
 
 
-def _copier(release: str, address: str, words: tuple[str, ...] = ()) -> None:
+def copier(release: str, address: str, words: tuple[str, ...] = ()) -> None:
     """With transactions that are aborted at random, the copy has each record once, in order."""
     topic, copy = f"original-{uuid.uuid4()}", f"copy-{uuid.uuid4()}"
     _create(address, topic, copy)

@@ -136,7 +136,7 @@ def _result(sources: Path, full_name: str, creates_topics: bool, address: str) -
         environment = {
             **os.environ,
             "TESTS": name,
-            "SUBTESTS": part,
+            "SUBTESTS": f"{part}:" if part else "",
             "TEST_KAFKA_VERSION": KAFKA,
             "RDKAFKA_TEST_CONF": str(settings),
             "TEST_REPORT": str(written),
