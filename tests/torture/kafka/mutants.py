@@ -73,8 +73,8 @@ def _forgotten_aborted() -> Patches:
     """Forget aborted transactions at restart."""
     original = recovery._Replay.__init__
 
-    def init(self: Any, files: Any, state: Any, now_ms: int) -> None:
-        original(self, files, state, now_ms)
+    def init(self: Any, files: Any, state: Any, now_ms: int, *, is_whole: bool) -> None:
+        original(self, files, state, now_ms, is_whole=is_whole)
         self.transactions.aborted = AbortedTransactions()
 
     return [mock.patch.object(recovery._Replay, "__init__", init)]

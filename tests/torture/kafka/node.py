@@ -259,9 +259,9 @@ class SimNode:
                 self.verdict.add("untrue", f"the port failed on a request: {error!r}")
             close(reason, error)
 
-        async def handling(frame: Any) -> None:
+        def handling(frame: Any) -> Any:
             self.arm(APIS.get(int.from_bytes(bytes(frame[:2]), "big"), ""))
-            await handle(frame)
+            return handle(frame)
 
         protocol.close = closing  # type: ignore[method-assign]
         protocol._handle = handling  # type: ignore[method-assign]
