@@ -33,7 +33,8 @@ TOPICS_MAX = 2000
 MESSAGES, MESSAGES_MAX = 100, 1000
 RATE_MAX = 500
 """Messages per poll; above it the newest are sent and the others counted as skipped."""
-CURSOR_CHARS_MAX = 32 * KiB
+CURSOR_CHARS_MAX = 2 * KiB
+"""Of 64 partitions."""
 PARTITIONS_MAX = 1024
 OFFSET_MAX = 2**63 - 1
 
