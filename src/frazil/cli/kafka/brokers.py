@@ -28,7 +28,8 @@ UNREACHABLE = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_TI
 UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "GROUP_ID_NOT_FOUND", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 LOST_RACE = ("TOPIC_ALREADY_EXISTS", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC")
 HINTS = {
-    "TOPIC_AUTHORIZATION_FAILED": "no ACL allows it, or the topic belongs to the node",
+    "TOPIC_AUTHORIZATION_FAILED": "topics of telemetry and internal ones belong to the node; for "
+    "others an ACL is needed",
     "_UNKNOWN_PARTITION": "the topic has fewer partitions",
     "INVALID_RECORD": "records of a compacted topic need a key",
 }
