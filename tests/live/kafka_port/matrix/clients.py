@@ -245,10 +245,9 @@ def _java(release: str) -> TableClient:
         "produce": produce,
         "group": produce,
         "transactions": lambda nodes: kafka_tools.copier(release, nodes.plain),
-        "admin": admin,
     }
-    if release == KAFKA:  # before, the console producer is in a jar of the broker
-        checks |= {"codecs": codecs, TLS: secure}
+    if release == KAFKA:  # other tools of a release need jars of its broker
+        checks |= {"codecs": codecs, "admin": admin, TLS: secure}
     return TableClient(name=f"Java client and tools {release}", checks=checks)
 
 
