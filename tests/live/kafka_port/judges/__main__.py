@@ -56,13 +56,19 @@ def compare(tests: Sequence[JudgeTest], jobs: int) -> Iterator[Comparison]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         servers = {
-            needed: stack.enter_context(both(folder / str(needed), creates_topics=needed))
-            for needed in sorted({test.creates_topics for test in tests})
+            needed: stack.enter_context(
+                both(folder / str(number), creates_topics=needed[0], has_super_user=not needed[1])
+            )
+            for number, needed in enumerate(sorted({_needs(test) for test in tests}))
         }
         pool = stack.enter_context(ThreadPoolExecutor(jobs))
-        runs = [pool.submit(_on_both, test, servers[test.creates_topics]) for test in tests]
+        runs = [pool.submit(_on_both, test, servers[_needs(test)]) for test in tests]
         for run in runs:
             yield from run.result()
+
+
+def _needs(test: JudgeTest) -> tuple[bool, bool]:
+    return test.creates_topics, test.denies
 
 
 def _on_both(test: JudgeTest, servers: Servers) -> list[Comparison]:
