@@ -246,6 +246,7 @@ def _java(release: str) -> TableClient:
     def secure(column: str, nodes: Nodes) -> None:
         login = f"{LOGIN_MODULES[column]} required"
         settings = {
+            "linger.ms": "0",  # a second, if not set
             "security.protocol": "SASL_SSL",
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": nodes.authority,
