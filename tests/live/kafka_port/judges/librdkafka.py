@@ -33,7 +33,7 @@ path = "lib.rs"
 {CRATE} = "={VERSION}"
 """
 KAFKA = "4.2.1"
-TEST_SECONDS_MAX = 900
+TEST_SECONDS_MAX = 1800
 TIMEOUT_FACTOR = 3
 """Their timeouts are for a machine that does nothing else."""
 TO_ONE_BROKER = (
