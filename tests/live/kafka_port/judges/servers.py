@@ -70,6 +70,9 @@ def both(folder: Path, *, creates_topics: bool, has_super_user: bool) -> Iterato
         "group.initial.rebalance.delay.ms": str(REBALANCE_DELAY_MS),
         "log.retention.check.interval.ms": str(RETENTION_CHECK_MS),
         "num.partitions": str(PARTITIONS),
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
     }
     ours = {
         "lake.enabled": "false",
