@@ -33,7 +33,12 @@ def digest(mechanism: Mechanism, key: bytes, text: bytes) -> bytes:
 
 
 def proof_of(
-    mechanism: Mechanism, password: str, first: bytes, challenge: bytes, header: bytes = b"n,,"
+    mechanism: Mechanism,
+    password: str,
+    first: bytes,
+    challenge: bytes,
+    header: bytes = b"n,,",
+    before_nonce: bytes = b"",
 ) -> tuple[bytes, bytes]:
     """Return the second message of a client, and what the server must answer. From RFC 5802."""
     fields = dict(part.split("=", 1) for part in challenge.decode().split(","))
@@ -41,7 +46,7 @@ def proof_of(
     salted = hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
     key = digest(mechanism, salted, b"Client Key")
     stored = hashlib.new(mechanism.hash_name, key).digest()
-    plain = b"c=%s,r=%s" % (base64.b64encode(header), fields["r"].encode())
+    plain = b"c=%s,r=%s%s" % (base64.b64encode(header), before_nonce, fields["r"].encode())
     message = b",".join([first.removeprefix(header), challenge, plain])
     signature = digest(mechanism, stored, message)
     proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
@@ -78,6 +83,22 @@ def test_only_the_password_is_accepted(password: str, other: str, mechanism: Mec
         message, answer = proof_of(mechanism, guess, first, login.challenge)
         expected = answer if guess == password and is_known else None
         assert login.finish(message) == expected
+
+
+def test_old_librdkafka_repeats_its_nonce() -> None:
+    """Before 2.6.1. Anything else in front of the nonce is refused."""
+    first = b"n,,n=alice,r=abc"
+    credential = new_credential(Mechanism.SHA_512, "secret", random.Random(1))
+    login = exchange(Mechanism.SHA_512, first, credential)
+    for before, is_accepted in ((b"abc", True), (b"abd", False), (b"abcabc", False)):
+        message, answer = proof_of(
+            Mechanism.SHA_512, "secret", first, login.challenge, before_nonce=before
+        )
+        if is_accepted:
+            assert login.finish(message) == answer
+        else:
+            with pytest.raises(Malformed):
+                login.finish(message)
 
 
 @given(st.data())

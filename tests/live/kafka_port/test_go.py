@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.clients.node import Node
-from tests.live.kafka_port.go_programs import CHECKS, PROGRAMS, run_checks
+from tests.live.kafka_port.go_programs import PROGRAMS, run_checks
 
 
 @pytest.fixture(scope="module")
@@ -20,4 +20,4 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_everything_that_the_client_does(node: Node, name: str) -> None:
-    run_checks(name, f"127.0.0.1:{node.kafka_port}", *CHECKS)
+    run_checks(name, f"127.0.0.1:{node.kafka_port}", *PROGRAMS[name])

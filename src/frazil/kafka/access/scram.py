@@ -154,7 +154,10 @@ class ScramExchange:
         binding, _, nonce = plain.partition(",")
         expected = f"c={base64.b64encode(self._first.header.encode()).decode()}"
         nonce = nonce.partition(",")[0]
-        if not plain or binding != expected or not _equal(nonce, f"r={self._nonce}"):
+        # librdkafka before 2.6.1 puts its own nonce in front of ours, which begins with it already.
+        is_ours = _equal(nonce, f"r={self._nonce}")
+        is_ours = is_ours or _equal(nonce, f"r={self._first.nonce}{self._nonce}")
+        if not plain or binding != expected or not is_ours:
             raise Malformed("the second SCRAM message does not continue the first")
         try:
             proof = base64.b64decode(proof_text, validate=True)

@@ -92,7 +92,7 @@ def _produce(release: str, address: str, topic: str) -> None:
     _require(offsets == list(range(COUNT)), f"acknowledged: {offsets}")
 
 
-def verifiable_clients(release: str, address: str) -> None:
+def verifiable_clients(release: str, address: str, words: tuple[str, ...] = ()) -> None:
     """What was acknowledged is what a member of a group reads and commits."""
     topic = f"verifiable-{uuid.uuid4()}"
     _create(address, topic)
@@ -100,6 +100,7 @@ def verifiable_clients(release: str, address: str) -> None:
     read = _events(
         *(release, "VerifiableConsumer", "--bootstrap-server", address, "--topic", topic),
         *("--group-id", topic, "--max-messages", str(COUNT), "--reset-policy", "earliest"),
+        *words,
     )
     count = sum(each["count"] for each in read if each["name"] == "records_consumed")
     _require(count == COUNT, f"{count} of {COUNT} records were read")

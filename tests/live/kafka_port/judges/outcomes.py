@@ -39,6 +39,8 @@ class JudgeTest:
     """Returns results by name: of the test, and of its parts if it reports them."""
     creates_topics: bool = True
     """Whether it needs a broker that creates topics when clients ask for their metadata."""
+    denies: bool = False
+    """Whether it denies things to itself: nobody may be a super user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.clients.node import Node
+from tests.clients.node import COMMAND, Node
 from tests.ingest.certificates import make_certificates
-from tests.live.kafka_port.matrix.clients import PASSWORD, Nodes, TableClient, table_clients
+from tests.live.kafka_port.matrix.clients import (
+    PASSWORD,
+    USER,
+    Nodes,
+    TableClient,
+    table_clients,
+)
 from tests.live.kafka_port.matrix.table import (
     COLUMNS,
     FAILED,
@@ -61,6 +68,7 @@ def _nodes(folder: Path) -> Iterator[Nodes]:
     tokens.write_text(f"{PASSWORD}\n", encoding="utf-8")
     tokens.chmod(0o600)
     secured = {
+        "kafka.scram": "true",
         "ingest.token_file": tokens,
         "ingest.tls_certificate_file": certificates.server_certificate,
         "ingest.tls_key_file": certificates.server_key,
@@ -70,6 +78,8 @@ def _nodes(folder: Path) -> Iterator[Nodes]:
         Node(folder / "plain", "--set", "lake.enabled=false") as plain,
         Node(folder / "secure", "--set", "lake.enabled=false", *more) as secure,
     ):
+        command = [*COMMAND, "users", "add", USER, "--data", str(secure.folder)]
+        subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True)
         yield Nodes(
             plain=f"127.0.0.1:{plain.kafka_port}",
             secure=f"127.0.0.1:{secure.kafka_port}",

@@ -22,9 +22,16 @@ from tests.live.kafka_port.client_jars import KAFKA, SPARK
 from tests.live.kafka_port.jars import RELEASES, class_path
 from tests.live.kafka_port.judges import kafka_tools
 from tests.live.kafka_port.matrix import librdkafka
+from tests.live.kafka_port.matrix.table import GROUP_848, PLAIN, SCRAM
 
-TLS = "TLS + SASL PLAIN"
+USER = "user"
 PASSWORD = "a-token-of-the-node"
+"""Of this user by SCRAM, and of any by PLAIN."""
+MECHANISMS = {PLAIN: "PLAIN", SCRAM: "SCRAM-SHA-512"}
+LOGIN_MODULES = {
+    PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
+    SCRAM: "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
 WAIT_S = 300
 LINES = "".join(f"{number}\n" for number in range(100))
 HERE = Path(__file__).parents[1]
@@ -39,12 +46,15 @@ class Nodes:
     authority: str
 
 
+Check = Callable[[Nodes], object]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableClient:
     """A client with its version, and the check of each column that it has."""
 
     name: str
-    checks: Mapping[str, Callable[[Nodes], object]]
+    checks: Mapping[str, Check]
 
 
 def table_clients() -> dict[str, TableClient]:
@@ -67,35 +77,40 @@ def table_clients() -> dict[str, TableClient]:
     return found
 
 
+def _secure(check: Callable[[str, Nodes], object]) -> dict[str, Check]:
+    """Return a check for each column with a login. It is given the column."""
+    return {column: partial(check, column) for column in MECHANISMS}
+
+
 def _librdkafka() -> TableClient:
     def settings(nodes: Nodes) -> dict[str, str]:
         return {"bootstrap.servers": nodes.plain, "log_level": "0"}
 
-    def secure(nodes: Nodes) -> None:
-        librdkafka.produce(
-            {
-                "bootstrap.servers": nodes.secure,
-                "security.protocol": "sasl_ssl",
-                "sasl.mechanism": "PLAIN",
-                "sasl.username": "user",
-                "sasl.password": PASSWORD,
-                "ssl.ca.location": nodes.authority,
-            }
-        )
+    def secure(column: str, nodes: Nodes) -> None:
+        settings = {
+            "bootstrap.servers": nodes.secure,
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanism": MECHANISMS[column],
+            "sasl.username": USER,
+            "sasl.password": PASSWORD,
+            "ssl.ca.location": nodes.authority,
+        }
+        librdkafka.produce(settings, f"rdkafka-{MECHANISMS[column]}")
 
     columns = {
         "produce": librdkafka.produce,
         "codecs": librdkafka.codecs,
         "group": librdkafka.group,
+        GROUP_848: librdkafka.group_848,
         "transactions": librdkafka.transactions,
         "admin": librdkafka.admin,
     }
-    checks: dict[str, Callable[[Nodes], object]] = {
+    checks: dict[str, Check] = {
         name: partial(lambda check, nodes: check(settings(nodes)), check)
         for name, check in columns.items()
     }
     name = f"librdkafka {confluent_kafka.libversion()[0]} (confluent-kafka)"
-    return TableClient(name=name, checks={**checks, TLS: secure})
+    return TableClient(name=name, checks={**checks, **_secure(secure)})
 
 
 def _kafka_python() -> TableClient:
@@ -137,15 +152,15 @@ def _kafka_python() -> TableClient:
         tools.delete_topics(["python-admin"])
         tools.close()
 
-    def secure(nodes: Nodes) -> None:
+    def secure(column: str, nodes: Nodes) -> None:
         produce(
-            "python-secure",
+            f"python-{MECHANISMS[column]}",
             nodes,
             bootstrap_servers=nodes.secure,
             security_protocol="SASL_SSL",
             ssl_cafile=nodes.authority,
-            sasl_mechanism="PLAIN",
-            sasl_plain_username="user",
+            sasl_mechanism=MECHANISMS[column],
+            sasl_plain_username=USER,
             sasl_plain_password=PASSWORD,
         )
 
@@ -157,7 +172,7 @@ def _kafka_python() -> TableClient:
             "group": partial(produce, "python-group"),
             "transactions": transactions,
             "admin": admin,
-            TLS: secure,
+            **_secure(secure),
         },
     )
 
@@ -167,40 +182,45 @@ def _aiokafka() -> TableClient:
     def everything(address: str) -> None:
         asyncio.run(test_aiokafka.exercise(address))
 
-    async def send(nodes: Nodes) -> None:
+    async def send(column: str, nodes: Nodes) -> None:
         producer = test_aiokafka.aiokafka.AIOKafkaProducer(
             bootstrap_servers=nodes.secure,
             security_protocol="SASL_SSL",
             ssl_context=ssl.create_default_context(cafile=nodes.authority),
-            sasl_mechanism="PLAIN",
-            sasl_plain_username="user",
+            sasl_mechanism=MECHANISMS[column],
+            sasl_plain_username=USER,
             sasl_plain_password=PASSWORD,
         )
         async with producer:
             await producer.send_and_wait("aiokafka", b"v")
 
     columns = ("produce", "codecs", "group", "transactions", "admin")
-    checks: dict[str, Callable[[Nodes], object]] = {
-        name: lambda nodes: everything(nodes.plain) for name in columns
-    }
+    checks: dict[str, Check] = {name: lambda nodes: everything(nodes.plain) for name in columns}
     return TableClient(
         name=f"aiokafka {version('aiokafka')}",
-        checks={**checks, TLS: lambda nodes: asyncio.run(send(nodes))},
+        checks={**checks, **_secure(lambda column, nodes: asyncio.run(send(column, nodes)))},
     )
 
 
 def _go(name: str) -> TableClient:
-    def secure(nodes: Nodes) -> None:
-        environment = {"KAFKA_CA": nodes.authority, "KAFKA_PASSWORD": PASSWORD}
-        go_programs.run_checks(name, nodes.secure, "produce", environment=environment)
+    def secure(column: str, nodes: Nodes) -> None:
+        environment = {
+            "KAFKA_CA": nodes.authority,
+            "KAFKA_USER": USER,
+            "KAFKA_PASSWORD": PASSWORD,
+            "KAFKA_MECHANISM": MECHANISMS[column],
+        }
+        go_programs.run_checks(name, nodes.secure, "login", environment=environment)
 
-    checks: dict[str, Callable[[Nodes], object]] = {
-        check: partial(lambda check, nodes: go_programs.run_checks(name, nodes.plain, check), check)
-        for check in go_programs.CHECKS
+    checks: dict[str, Check] = {
+        GROUP_848 if check == "group-848" else check: partial(
+            lambda check, nodes: go_programs.run_checks(name, nodes.plain, check), check
+        )
+        for check in go_programs.PROGRAMS[name]
     }
     titles = {"franz": "franz-go", "sarama": "sarama"}
     title = f"{titles[name]} {go_programs.run_checks(name, 'none').removeprefix('v')}"
-    return TableClient(name=title, checks={**checks, TLS: secure})
+    return TableClient(name=title, checks={**checks, **_secure(secure)})
 
 
 def _java(release: str) -> TableClient:
@@ -223,32 +243,36 @@ def _java(release: str) -> TableClient:
         assert "PartitionCount: 3" in tool("TopicCommand", "--describe", *to)
         tool("TopicCommand", "--delete", *to)
 
-    def secure(nodes: Nodes) -> None:
-        login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    def secure(column: str, nodes: Nodes) -> None:
+        login = f"{LOGIN_MODULES[column]} required"
         settings = {
+            "linger.ms": "0",  # a second, if not set
             "security.protocol": "SASL_SSL",
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": nodes.authority,
-            "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": f'{login} username="user" password="{PASSWORD}";',
+            "sasl.mechanism": MECHANISMS[column],
+            "sasl.jaas.config": f'{login} username="{USER}" password="{PASSWORD}";',
         }
         words = [
             w for name, each in settings.items() for w in ("--producer-property", name + "=" + each)
         ]
-        to = ("--bootstrap-server", nodes.secure, "--topic", f"java-{release}")
+        topic = f"java-{MECHANISMS[column]}"
+        to = ("--bootstrap-server", nodes.secure, "--topic", topic)
         tool("ConsoleProducer", *to, "--sync", *words, text=LINES)
 
     def produce(nodes: Nodes) -> None:
         kafka_tools.verifiable_clients(release, nodes.plain)
 
-    checks: dict[str, Callable[[Nodes], object]] = {
+    def group_848(nodes: Nodes) -> None:
+        kafka_tools.verifiable_clients(release, nodes.plain, ("--group-protocol", "consumer"))
+
+    checks: dict[str, Check] = {
         "produce": produce,
         "group": produce,
         "transactions": lambda nodes: kafka_tools.copier(release, nodes.plain),
-        "admin": admin,
     }
-    if release == KAFKA:  # before, the console producer is in a jar of the broker
-        checks |= {"codecs": codecs, TLS: secure}
+    if release == KAFKA:  # other tools of a release need jars of its broker
+        checks |= {"codecs": codecs, GROUP_848: group_848, "admin": admin, **_secure(secure)}
     return TableClient(name=f"Java client and tools {release}", checks=checks)
 
 
@@ -269,14 +293,16 @@ def _kcat() -> TableClient:
         words = ["-X", "auto.offset.reset=earliest", "-c", "100", "kcat-group"]
         assert _run(["kcat", "-q", "-b", nodes.plain, "-G", "kcat", *words]) == LINES
 
-    def secure(nodes: Nodes) -> None:
-        settings = ("security.protocol=sasl_ssl", "sasl.mechanism=PLAIN", "sasl.username=user")
-        more = (f"sasl.password={PASSWORD}", f"ssl.ca.location={nodes.authority}")
-        words = [word for each in (*settings, *more) for word in ("-X", each)]
-        produce(nodes, *words, address=nodes.secure)
+    def secure(column: str, nodes: Nodes) -> None:
+        mechanism = MECHANISMS[column]
+        settings = ("security.protocol=sasl_ssl", f"sasl.mechanism={mechanism}")
+        login = (f"sasl.username={USER}", f"sasl.password={PASSWORD}")
+        trust = (f"ssl.ca.location={nodes.authority}",)
+        words = [word for each in (*settings, *login, *trust) for word in ("-X", each)]
+        produce(nodes, *words, topic=f"kcat-{mechanism}", address=nodes.secure)
 
     said = _run(["kcat", "-V"]).split("Version ")[1].split()[0]
-    checks = {"produce": produce, "codecs": codecs, "group": group, TLS: secure}
+    checks = {"produce": produce, "codecs": codecs, "group": group, **_secure(secure)}
     return TableClient(name=f"kcat {said}", checks=checks)
 
 

@@ -7,6 +7,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 WAIT_S = 60
 COUNT = 100
+PROTOCOL = "group.protocol"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 Settings = dict[str, str]
@@ -49,15 +50,20 @@ def codecs(settings: Settings) -> None:
         produce(settings, f"rdkafka-{codec}", codec)
 
 
-def group(settings: Settings) -> None:
+def group(settings: Settings, name: str = "rdkafka-group") -> None:
+    """Read half of a topic as a member of a group, and the rest as the next one."""
     values = [b"%d" % number for number in range(COUNT)]
-    send(settings, "rdkafka-group", values)
+    send({key: value for key, value in settings.items() if key != PROTOCOL}, name, values)
     for part in (values[: COUNT // 2], values[COUNT // 2 :]):
-        member = consumer_of(settings, "rdkafka")
-        member.subscribe(["rdkafka-group"])
+        member = consumer_of(settings, name)
+        member.subscribe([name])
         assert read(member, len(part)) == part
         member.commit(asynchronous=False)
         member.close()
+
+
+def group_848(settings: Settings) -> None:
+    group({**settings, PROTOCOL: "consumer"}, "rdkafka-group-848")
 
 
 def transactions(settings: Settings) -> None:

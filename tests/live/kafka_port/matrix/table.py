@@ -9,7 +9,8 @@ from pathlib import Path
 PAGE = Path(__file__).parents[4] / "docs" / "kafka.md"
 BEGIN = "<!-- clients: written by python -m tests.live.kafka_port.matrix -->"
 END = "<!-- end of clients -->"
-COLUMNS = ("produce", "codecs", "group", "transactions", "admin", "TLS + SASL PLAIN")
+GROUP_848, PLAIN, SCRAM = "group (KIP-848)", "TLS + PLAIN", "TLS + SCRAM-SHA-512"
+COLUMNS = ("produce", "codecs", "group", GROUP_848, "transactions", "admin", PLAIN, SCRAM)
 """What is checked. A new column needs a check in `clients.py`."""
 YES, NO, FAILED = "yes", "", "FAILED"
 """A cell: it was run; the client has no such thing, or nothing is run for it; it failed."""

@@ -1,5 +1,6 @@
 // franz-go with a broker: franz ADDRESS CHECK... Prints the version of the library, and exits with 1
-// at the first check that fails. With KAFKA_CA and KAFKA_PASSWORD it connects by TLS and SASL.
+// at the first check that fails. With KAFKA_PASSWORD it connects by TLS and SASL: the mechanism
+// is KAFKA_MECHANISM, the name KAFKA_USER, and the authority is in the file KAFKA_CA.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 const (
@@ -38,8 +40,12 @@ func client(options ...kgo.Opt) *kgo.Client {
 		must(err)
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(pem)
-		options = append(options, kgo.DialTLSConfig(&tls.Config{RootCAs: roots}),
-			kgo.SASL(plain.Auth{User: "user", Pass: password}.AsMechanism()))
+		user := os.Getenv("KAFKA_USER")
+		mechanism := plain.Auth{User: user, Pass: password}.AsMechanism()
+		if os.Getenv("KAFKA_MECHANISM") == "SCRAM-SHA-512" {
+			mechanism = scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
+		}
+		options = append(options, kgo.DialTLSConfig(&tls.Config{RootCAs: roots}), kgo.SASL(mechanism))
 	}
 	made, err := kgo.NewClient(options...)
 	must(err)
@@ -98,11 +104,11 @@ func roundTrip(ctx context.Context, of string, options ...kgo.Opt) {
 	expect(read(ctx, consumer, count), sent)
 }
 
-func group(ctx context.Context) {
-	sent := produce(ctx, "group")
+func group(ctx context.Context, name string, options ...kgo.Opt) {
+	sent := produce(ctx, name)
 	member := func() *kgo.Client {
-		return client(kgo.ConsumerGroup("franz"), kgo.ConsumeTopics("franz-group"),
-			kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		return client(append(options, kgo.ConsumerGroup("franz-"+name), kgo.ConsumeTopics("franz-"+name),
+			kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
 	}
 	first := member()
 	expect(read(ctx, first, count), sent)
@@ -110,7 +116,7 @@ func group(ctx context.Context) {
 	must(first.LeaveGroupContext(ctx))
 	first.Close()
 	last := kgo.StringRecord("one more")
-	last.Topic = "franz-group"
+	last.Topic = "franz-" + name
 	producer := client()
 	must(producer.ProduceSync(ctx, last).FirstErr())
 	producer.Close()
@@ -181,12 +187,16 @@ func main() {
 		switch check {
 		case "produce":
 			roundTrip(ctx, "plain")
+		case "login":
+			roundTrip(ctx, "login-"+os.Getenv("KAFKA_MECHANISM"))
 		case "codecs":
 			for name, codec := range codecs {
 				roundTrip(ctx, name, kgo.ProducerBatchCompression(codec))
 			}
 		case "group":
-			group(ctx)
+			group(ctx, "group")
+		case "group-848":
+			group(ctx, "group-848", kgo.ServerSideBalancer())
 		case "transactions":
 			transactions(ctx)
 		case "admin":

@@ -1,5 +1,6 @@
 // sarama with a broker: sarama ADDRESS CHECK... Prints the version of the library, and exits with 1
-// at the first check that fails. With KAFKA_CA and KAFKA_PASSWORD it connects by TLS and SASL.
+// at the first check that fails. With KAFKA_PASSWORD it connects by TLS and SASL: the mechanism
+// is KAFKA_MECHANISM, the name KAFKA_USER, and the authority is in the file KAFKA_CA.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/xdg-go/scram"
 )
 
 const (
@@ -33,6 +35,17 @@ func must(err error) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// login is a conversation by SCRAM, which sarama leaves to others.
+type login struct{ *scram.ClientConversation }
+
+func (l *login) Begin(user, password, authorization string) error {
+	client, err := scram.SHA512.NewClient(user, password, authorization)
+	if err == nil {
+		l.ClientConversation = client.NewConversation()
+	}
+	return err
 }
 
 func config() *sarama.Config {
@@ -55,8 +68,12 @@ func config() *sarama.Config {
 		made.Net.TLS.Enable = true
 		made.Net.TLS.Config = &tls.Config{RootCAs: roots}
 		made.Net.SASL.Enable = true
-		made.Net.SASL.User = "user"
+		made.Net.SASL.User = os.Getenv("KAFKA_USER")
 		made.Net.SASL.Password = password
+		if os.Getenv("KAFKA_MECHANISM") == sarama.SASLTypeSCRAMSHA512 {
+			made.Net.SASL.Mechanism = sarama.SASLTypeSCRAMSHA512
+			made.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &login{} }
+		}
 	}
 	return made
 }
@@ -213,6 +230,10 @@ func main() {
 		case "produce":
 			sent := produce("plain", config())
 			expect(read("sarama-plain", count), sent)
+		case "login":
+			name := "login-" + os.Getenv("KAFKA_MECHANISM")
+			sent := produce(name, config())
+			expect(read("sarama-"+name, count), sent)
 		case "codecs":
 			for name, codec := range codecs {
 				settings := config()
