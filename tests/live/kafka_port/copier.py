@@ -5,6 +5,7 @@ python -m tests.live.kafka_port.copier HOST:PORT INPUT OUTPUT
 
 from __future__ import annotations
 
+import os
 import sys
 
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -35,7 +36,8 @@ def main(address: str, source: str, target: str) -> None:
         while True:
             copy(consumer, producer, target)
     except KafkaException as error:
-        sys.exit(str(error))
+        sys.stderr.write(f"{error}\n")
+        os._exit(1)  # librdkafka waits for ever to destroy a consumer that was fenced
 
 
 def copy(consumer: Consumer, producer: Producer, target: str) -> None:
