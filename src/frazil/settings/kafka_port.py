@@ -21,8 +21,8 @@ REQUEST_BYTES_MIN = MiB
 
 
 class KafkaPortConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the Kafka port. Its certificate and tokens are those of `ingest`. A token is the
-    password of SASL PLAIN. See docs/kafka.md for users, ACLs and quotas."""
+    """Settings of the Kafka port. Its certificate and tokens are those of `ingest`. Users, ACLs,
+    quotas: docs/kafka.md."""
 
     enabled: Annotated[bool, doc("Open the Kafka port.")] = True
     host: Annotated[str | None, doc("Address to listen on. Default: that of `ingest.host`.")] = None

@@ -248,7 +248,8 @@ def test_the_palette_finds_topics_and_groups(page: Page) -> None:
         page.keyboard.press("Control+k")
         find = page.get_by_role("combobox", name="Find")
         find.fill(typed)
-        expect(page.get_by_role("option").first).to_contain_text(title)
+        results = page.get_by_role("listbox", name="Results")
+        expect(results.get_by_role("option").first).to_contain_text(title)
         find.press("Enter")
         expect(page.get_by_role("heading", name=title, level=1, exact=True)).to_be_visible()
 
