@@ -251,9 +251,14 @@ class TransactionHandlers:
         """Make partitions part of the transaction of a batch, as version 2 of the protocol does
         before the first batch of a partition."""
         joined: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+
+        def reply(code: ErrorCode) -> None:
+            if not joined.done():  # the client may be gone by then
+                joined.set_result(code)
+
         client = ProducerEpoch(header.producer_id, header.producer_epoch)
         participation = self.coordinator.participation
-        participation.add_implicitly(transactional_id, client, partitions, joined.set_result)
+        participation.add_implicitly(transactional_id, client, partitions, reply)
         error = await joined
         return _RETRIED.get(error, error)
 
