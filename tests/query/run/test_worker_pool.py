@@ -296,3 +296,18 @@ def test_a_program_may_exit_without_closing_the_engine(text: str, way: str) -> N
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM), text, way]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_fork_server_whose_engine_is_closed_while_it_loads_ends_quietly() -> None:
+    program = """
+        import socket
+        from frazil.query.run import fork_server
+
+        ours, theirs = socket.socketpair()
+        fork_server.warm = ours.close
+        fork_server.main(theirs.detach())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

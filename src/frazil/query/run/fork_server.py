@@ -39,7 +39,10 @@ def main(descriptor: int) -> None:
                 return
         warm()
         gc.freeze()
-        requests.sendall(LOADED)
+        try:
+            requests.sendall(LOADED)
+        except BrokenPipeError:  # the engine was closed while we loaded
+            return
         while _fork_one(requests, silence.fileno()):
             pass
 
@@ -61,8 +64,12 @@ def _fork_one(requests: socket.socket, silence: int) -> bool:
             serve(socket.socket(fileno=files[0]))
         os._exit(1)
     os.close(files[0])
-    socket.send_fds(requests, [FORKED, PID.pack(pid)], [process])
-    os.close(process)
+    try:
+        socket.send_fds(requests, [FORKED, PID.pack(pid)], [process])
+    except BrokenPipeError:  # the engine was closed; the worker sees the end of its socket
+        return False
+    finally:
+        os.close(process)
     return True
 
 
