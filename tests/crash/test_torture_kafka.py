@@ -7,6 +7,7 @@ import pytest
 from tests.fuzz import kafka as fuzz_kafka
 from tests.torture.__main__ import kill_kafka, run_kafka
 from tests.torture.kafka import live
+from tests.torture.kafka.mutants import MUTANTS, mutated
 from tests.torture.report import Report
 
 
@@ -20,12 +21,19 @@ def test_sim() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["undecided_visible", "prepared_aborted", "same_epoch", "offsets_at_once"]
+    "name", ["undecided_visible", "forgotten_open", "same_epoch", "offsets_at_once"]
 )
 def test_bugs_are_detected(name: str) -> None:
     """A bug put in on purpose is found within a few seeds."""
     _, seeds = kill_kafka((name, 1, 8))
     assert seeds > 0
+
+
+def test_every_bug_can_be_put_in() -> None:
+    """What it patches is still there."""
+    for name in MUTANTS:
+        with mutated(name):
+            pass
 
 
 def test_live() -> None:

@@ -145,6 +145,37 @@ def test_a_producer_that_runs_the_step_keeps_its_order() -> None:
     assert values(log) == [*numbers(0, 3), b"last"]
 
 
+def test_an_idle_log_is_written_to_by_the_caller() -> None:
+    """Not before what is queued. Readers are told when the caller says so."""
+    log = open_log(SimDisk())
+    told: list[int] = []
+    log.writer.listen(lambda: told.append(log.writer.queue_count))
+    waiting = submit(log, batch(b"waited"))
+    assert log.append_if_idle(TOPIC, numbered(b"own", 0), 0) is None
+    log.writer.step()
+    assert (error_of(waiting[0]), told) == (None, [0])
+    for expected in ((1, 2, False), (1, 2, True)):
+        done = log.append_if_idle(TOPIC, numbered(b"own", 0), 0)
+        assert done is not None and done.result(0) == expected
+    refused = log.append_if_idle(TOPIC, numbered(b"gap", 5), 0)
+    assert refused is not None and type(error_of(refused)) is SequenceGap
+    assert (values(log), told) == ([b"waited", b"own"], [0])
+    log.writer.wake_readers()
+    add(log, b"next")
+    assert told == [0, 0, 0]
+
+
+def test_a_failed_sync_is_final_for_the_caller_of_an_idle_log() -> None:
+    disk, fatal = SimDisk(), Fatal()
+    log = open_log(disk, fatal=fatal)
+    disk.faults = Faults(fail_sync_at=disk.syncs + 1)
+    unresolved = log.append_if_idle(TOPIC, batch(b"x"), 0)
+    assert unresolved is not None and type(error_of(unresolved)) is Unresolved
+    with pytest.raises(Unavailable):
+        log.append_if_idle(TOPIC, batch(b"y"), 0)
+    assert len(fatal.errors) == 1
+
+
 def test_close_completes_batches_queued_after_cancelled_ones() -> None:
     log = open_log(SimDisk(), replaced(WIDE, group_bytes_max=1))
     answers = submit(log, *map(batch, numbers(0, 4)))

@@ -315,7 +315,8 @@ class KafkaConnection(asyncio.BufferedProtocol):
             self._answer(header._replace(api_version=0), len(frame), refusal)
             return None
         message = decode_request(header, frame)
-        context = RequestContext(header.api_version, header.client_id or "", self.state)
+        is_only = not self._requests and not self._slots
+        context = RequestContext(header.api_version, header.client_id or "", self.state, is_only)
         if api.at_once is not None:
             reply = api.at_once(message, context)
             if reply is not None:

@@ -42,6 +42,8 @@ class RequestContext:
     client_id: str
     """As the client calls itself; empty if it does not say."""
     connection: ConnectionState
+    is_only: bool = False
+    """Whether no other request of the connection has arrived, or waits for its response."""
 
     @property
     def client_host(self) -> str:

@@ -22,6 +22,10 @@ class LoopInbox:
             self._is_awake = True
             self._loop.call_soon_threadsafe(self._drain)
 
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Have a function called in the next turn. Only for the thread of the loop."""
+        self._loop.call_soon(call)
+
     def _drain(self) -> None:
         # Before the first call is taken: a call that is put now wakes the loop again.
         self._is_awake = False

@@ -89,7 +89,6 @@ class Log:
             segment_bytes_max=config.segment_bytes_max,
             reserve=DiskReserve(disk, reserve_bytes),
         )
-        self.writer = Writer(config, clock, self.budget, fatal=fatal, reclaim=self._free_space)
         self._disk = disk
         self._lock = lock
         self._clock = clock
@@ -98,6 +97,7 @@ class Log:
         self._retention = Retention(
             config, self.budget, self._time, topics=self.topics, subscribers=self.subscribers
         )
+        self.writer = Writer(config, clock, self.budget, fatal=fatal, reclaim=self._retention.step)
         self._is_closed = False
         self._floors: Floors = {}
         self._topics = TopicList(disk, rand, self._open_partition)
@@ -311,6 +311,10 @@ class Log:
         """Queue a batch. The future resolves when it is durable; a refused batch is not stored."""
         return self.writer.submit(self._target(topic, append, partition), append)
 
+    def append_if_idle(self, topic: str, append: Append, index: int) -> Future[AppendResult] | None:
+        """Append a batch on this thread if none is queued. Call `writer.wake_readers` then."""
+        return self.writer.commit_if_idle(self._target(topic, append, index), append)
+
     def append_durably(self, topic: str, append: Append, *, partition: int = 0) -> AppendResult:
         """Append a batch and wait until it is durable. Fastest for a single producer."""
         return self.writer.commit(self._target(topic, append, partition), append)
@@ -445,8 +449,7 @@ class Log:
         return self.writer.wait_for(offsets, timeout_s)
 
     def maintain(self) -> LogMaintenance:
-        """Run one round: roll old segments, expire, free space, compact. Call it about once a
-        second."""
+        """Roll old segments, expire, free space, compact. Call it about once a second."""
         self.budget.check_space()
         expired, dropped = self._on_writer(self._retention.step)
         removed = 0
@@ -467,9 +470,6 @@ class Log:
             published = self._retention.published(topic.name, partition.index)
             return min(published, partition.view.last_stable_offset)
         return partition.view.last_stable_offset
-
-    def _free_space(self) -> None:
-        self._retention.step()
 
     def _on_writer(self, work: Callable[[], T]) -> T:
         result = self.writer.run(work)

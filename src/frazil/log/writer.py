@@ -109,7 +109,7 @@ class Writer:
         budget: Budget,
         *,
         fatal: Callable[[BaseException], None],
-        reclaim: Callable[[], None],
+        reclaim: Callable[[], object],
     ) -> None:
         self._config = config
         self._clock = clock
@@ -126,6 +126,8 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._published = threading.Condition()
         self._listeners: tuple[Callable[[], None], ...] = ()
+        self._is_silent = False
+        """Whether the holder of the turn wakes readers by itself."""
 
     def listen(self, on_commit: Callable[[], None]) -> None:
         """Call a function after every group commit. It must neither wait nor fail."""
@@ -177,16 +179,45 @@ class Writer:
         """
         if not self._turn.acquire(blocking=False):
             return self.submit(partition, append).result()
+        own = self._commit_in_turn(partition, append)
+        if own.error is not None:
+            raise own.error
+        return own.result
+
+    def commit_if_idle(self, partition: Partition, append: Append) -> Future[AppendResult] | None:
+        """Run the step for a batch if nothing else is to be written; otherwise return None.
+
+        Readers are not told: call `wake_readers` when the batch is acknowledged.
+        """
+        if self._queue or not self._turn.acquire(blocking=False):
+            return None
+        self._is_silent = True
+        own = self._commit_in_turn(partition, append)
+        done: Future[AppendResult] = Future()
+        if own.error is not None:
+            done.set_exception(own.error)
+        else:
+            done.set_result(own.result)
+        return done
+
+    def _commit_in_turn(self, partition: Partition, append: Append) -> _Pending:
+        """Append a batch while holding the turn, which is passed on afterwards."""
         own = _Pending(partition, append, None)
         try:
             self._queue_up(own)
             while not own.is_done:
                 self._step_guarded()
         finally:
+            self._is_silent = False
             self._pass_turn()
-        if own.error is not None:
-            raise own.error
-        return own.result
+        return own
+
+    def wake_readers(self) -> None:
+        """Tell those who wait for new records, and the listeners."""
+        with self._published:
+            self._published.notify_all()
+        for on_commit in self._listeners:
+            on_commit()
 
     def run(self, task: Callable[[], T]) -> Future[T]:
         """Run a function on the writer thread, which owns the partitions."""
@@ -241,11 +272,8 @@ class Writer:
             for pending in group:
                 if not pending.is_done:
                     pending.complete()
-        if written:  # acknowledgements do not wait for readers
-            with self._published:
-                self._published.notify_all()
-            for on_commit in self._listeners:
-                on_commit()
+        if written and not self._is_silent:  # acknowledgements do not wait for readers
+            self.wake_readers()
 
     def _write(self, partition: Partition, group: list[_Pending]) -> bool:
         """Stage and write one partition's group. Returns False if there is nothing to sync."""

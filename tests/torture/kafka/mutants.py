@@ -22,13 +22,14 @@ from frazil.kafka.transactions.markers import MarkerWriter
 from frazil.kafka.transactions.metadata import TransactionMetadata, TransactionState
 from frazil.kafka.transactions.participation import Participation
 from frazil.kafka.transactions.transactional_ids import TransactionalIds
-from frazil.log import Marker, compaction, partition, reader, recovery
+from frazil.log import BatchHeader, Marker, compaction, partition, reader, recovery
 from frazil.log.checkpoint import load_transactions
 from frazil.log.dedup.producers import Producers
 from frazil.log.partition import Partition
 from frazil.log.transactions.aborted import AbortedTransactions
 from frazil.log.transactions.state import Transactions
 from frazil.log.watermarks import WatermarkFile
+from frazil.model import TopicPartition
 
 Patches = list[Any]
 
@@ -191,10 +192,10 @@ def _unchecked_batches() -> Patches:
 def _refused_for_good() -> Patches:
     """Refuse all batches of a producer after one that was late."""
 
-    async def is_known(self: Produce, partition: Partition, producer_id: int) -> bool:
-        return False
+    async def check_refused(self: Produce, target: TopicPartition, header: BatchHeader) -> None:
+        self._refused.check(target, header)
 
-    return [mock.patch.object(Produce, "_is_known", is_known)]
+    return [mock.patch.object(Produce, "_check_refused", check_refused)]
 
 
 def _forgotten_producers() -> Patches:

@@ -14,6 +14,7 @@ from frazil.httpd import Auth
 from frazil.kafka import KafkaPort
 from frazil.kafka import port as port_module
 from frazil.kafka.connection import KafkaConnection
+from frazil.kafka.produce import lone_producer
 from frazil.kafka.transactions.coordinator import TransactionCoordinator
 from frazil.log import Log
 from frazil.log import log as log_module
@@ -105,6 +106,9 @@ class SimNode:
                 ("TransactionCoordinator", coordinator),
             ):
                 patched.enter_context(mock.patch.object(port_module, name, value))
+            patched.enter_context(
+                mock.patch.object(lone_producer, "REQUESTS_MIN", self.rand.choice((0, 1, 8)))
+            )
             patched.enter_context(mock.patch.object(log_module, "compact", armed))
             yield
 

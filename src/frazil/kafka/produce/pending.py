@@ -94,7 +94,10 @@ class PendingProduce:
                 self._less()
 
         for each in submitted:
-            each.appended.add_done_callback(lambda _: self._inbox.put(settle))
+            if each.appended.done():  # written by the loop itself
+                settle()
+            else:
+                each.appended.add_done_callback(lambda _: self._inbox.put(settle))
 
     def sealed(self) -> PendingReply:
         """Return the response that follows: every partition has been submitted."""

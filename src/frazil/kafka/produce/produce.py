@@ -17,6 +17,7 @@ from frazil.httpd import WorkerThreads
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.loop_inbox import LoopInbox
+from frazil.kafka.produce.lone_producer import LoneProducer
 from frazil.kafka.produce.otlp_batches import CheckedBatch, OtlpBatches
 from frazil.kafka.produce.pending import PendingProduce, Submitted
 from frazil.kafka.produce.refused_sequences import RefusedSequences
@@ -73,6 +74,7 @@ class Produce:
         self._transactions = transactions
         self._otlp = otlp
         self._refused = RefusedSequences()
+        self._lone = LoneProducer(clock)
 
     def register(self, router: ApiRouter) -> None:
         # librdkafka compresses only if a broker names the versions 0 to 2, which nobody uses.
@@ -98,7 +100,7 @@ class Produce:
             if self._lacks_keys(target, append):
                 return None
             self._refused.check(target, append.header)
-            appended = self._submitted(request, context, target, append)
+            appended = self._written(request, context, target, append)
         except (Overloaded, SequenceGap):
             return None  # `produce` waits for room, or for what the log knows of the producer
         except (FrazilError, _Refused) as refused:
@@ -236,6 +238,23 @@ class Produce:
         while it waited. Raises `Overloaded` if there is no room."""
         self._check_transaction(request, context, target, append.header)
         return self._log.append(target.topic, append, partition=target.partition)
+
+    def _written(
+        self,
+        request: ProduceRequest,
+        context: RequestContext,
+        target: TopicPartition,
+        append: Append,
+    ) -> Future[AppendResult]:
+        """Write the batch of a lone producer, or queue it."""
+        if self._lone.is_lone(context, append):
+            self._check_transaction(request, context, target, append.header)
+            done = self._log.append_if_idle(target.topic, append, target.partition)
+            if done is not None:
+                self._lone.written()
+                self._inbox.call_soon(self._log.writer.wake_readers)
+                return done
+        return self._submitted(request, context, target, append)
 
     async def _submitted_when_free(
         self,
