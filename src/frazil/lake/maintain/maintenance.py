@@ -46,6 +46,8 @@ STEP_BYTES_MAX = 128 * MiB
 TARGET = "write.target-file-size-bytes"
 ATTEMPTS_MAX = 5
 """Attempts to merge files of a table that others keep changing."""
+LISTED_MAX = 3
+"""Files that a message names."""
 SKIPPED_MAX = 10_000
 """Files remembered as not mergeable."""
 
@@ -196,19 +198,22 @@ class Maintenance:
         return done
 
     def purge(self, name: str) -> Maintained:
-        """Delete everything that may still have removed rows: other snapshots, their files, and
-        data files that no snapshot references."""
+        """Delete everything that may still have values of removed rows: other snapshots, their
+        files, entries of removed files, and files of ours that no snapshot references. What is left
+        is said in `trouble`."""
         done = Maintained(table=name)
-        keep = replace(self._snapshots_kept(), is_purge=True)
-        if self._has_outdated(name, keep):
+        if self._may_have_removed_rows(name):
             from frazil.lake.maintain.replace_files import Replacement, replace_files
 
             # A snapshot without the entries of removed files, which have their column bounds.
             no_files = Replacement(old=(), new=(), commit_id=self._unique())
             replace_files(self._catalog(), self._full_name(name), no_files, clock=self._clock)
-            done += self._expire(name, keep)
+            done += self._expire(name, replace(self._snapshots_kept(), is_purge=True))
         done += self._remove_orphans(name, is_idle=True)
-        return done + Maintained(table=name, trouble=self._branches(name))
+        trouble = self._branches(name)
+        if not trouble and self._may_have_removed_rows(name):
+            trouble = ("another program has changed the table meanwhile; repeat this",)
+        return done + Maintained(table=name, trouble=trouble)
 
     def count(self, condition: RowCondition, *, is_all: bool) -> tuple[int, int]:
         """Return how many rows match, and how many files have some, in the current snapshot; with
@@ -229,6 +234,11 @@ class Maintenance:
             "there"
             for branch in branches_behind(self._load(name).metadata)
         )
+
+    def _may_have_removed_rows(self, name: str) -> bool:
+        from frazil.lake.maintain.expire_snapshots import may_have_removed_rows
+
+        return may_have_removed_rows(self._load(name), self._do)
 
     def _has_outdated(self, name: str, keep: SnapshotRetention) -> bool:
         from frazil.lake.maintain.expire_snapshots import outdated_snapshots
@@ -330,7 +340,23 @@ class Maintenance:
                 is_idle=is_idle,
             )
         REMOVED.add(done.file_count, table=name, reason="orphan")
-        return Maintained(table=name, orphans_removed=done.file_count, orphan_bytes=done.size_bytes)
+        return Maintained(
+            table=name,
+            orphans_removed=done.file_count,
+            orphan_bytes=done.size_bytes,
+            trouble=self._young(done.young) if is_idle else (),
+        )
+
+    def _young(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return a sentence about files that may be of another writer."""
+        if not paths:
+            return ()
+        hours = self._config.maintain_orphan_hours
+        return (
+            f"{len(paths)} files that are not ours belong to no snapshot, and may have removed "
+            f"rows: {', '.join(paths[:LISTED_MAX])}; they are deleted when they are {hours} hours "
+            "old. Delete them now if no other program writes to the table",
+        )
 
     @contextmanager
     def _reporting(self, name: str, step: str) -> Iterator[None]:
