@@ -71,7 +71,12 @@ def world(tmp_path: Path) -> Iterator[World]:
         catalog.close()
 
 
-def maintenance(world: World, rules: dict[str, str], ahead_ms: int = 0) -> Maintenance:
+def maintenance(
+    world: World,
+    rules: dict[str, str],
+    ahead_ms: int = 0,
+    owns: Callable[[str], bool] = lambda _: True,
+) -> Maintenance:
     return Maintenance(
         lambda: world.catalog,
         SMALL,
@@ -79,6 +84,7 @@ def maintenance(world: World, rules: dict[str, str], ahead_ms: int = 0) -> Maint
         clock=Noon(ahead_ms),
         rand=random.SystemRandom(),
         rules=retention_rules(rules),
+        owns=owns,
     )
 
 
@@ -101,8 +107,9 @@ def request(rows: list[Row]) -> bytes:
     made = ExportLogsServiceRequest()
     for age_days, service, body in rows:
         resource = made.resource_logs.add()
-        attribute = resource.resource.attributes.add(key="service.name")
-        attribute.value.string_value = service
+        # Manifests have bounds of hosts, but not of bodies.
+        for key, value in (("service.name", service), ("host.name", body)):
+            resource.resource.attributes.add(key=key).value.string_value = value
         record = resource.scope_logs.add().log_records.add()
         record.time_unix_nano = (TODAY_MS - age_days * DAY_MS + 1) * 1_000_000
         record.body.string_value = body
@@ -278,8 +285,18 @@ def test_files_of_another_writer_are_left_and_reported(world: World) -> None:
     (done,) = maintenance(world, RULES).apply_retention()
     assert foreign.exists()
     (trouble,) = done.trouble
-    assert trouble.startswith("1 files that are not ours")
+    assert trouble.startswith("1 files may have removed rows and belong to no snapshot")
     assert foreign.name in trouble
+
+
+def test_files_of_another_appender_are_left_and_reported(world: World) -> None:
+    """Their names are ours, but the appender of another process may be about to commit them."""
+    fill(world, 3, count=20)
+    data = path_of(load(world).location()) / "data" / "0123456789ab-00000001-00000.parquet"
+    data.write_bytes(b"x")
+    (done,) = maintenance(world, RULES, owns=lambda _: False).apply_retention()
+    assert data.exists()
+    assert any(data.name in trouble for trouble in done.trouble)
 
 
 def test_the_table_says_up_to_where_copies_must_go(world: World) -> None:

@@ -108,7 +108,9 @@ class Maintenance:
         rand: Rand,
         rules: Sequence[RetentionRule] = (),
         report: ReportActivity = lambda _: None,
+        owns: Callable[[str], bool] = lambda _: True,
     ) -> None:
+        """`owns` returns whether only this process appends to a table."""
         self._catalog = catalog
         self._rules = rules
         self._clean = CleanFiles()
@@ -118,6 +120,7 @@ class Maintenance:
         self._rand = rand
         self._time = SteadyTime(clock)
         self._report = report
+        self._owns = owns
         self._skipped: set[str] = set()
         self._compacted: dict[str, int] = {}
         """Table -> the snapshot in which nothing was left to merge."""
@@ -209,7 +212,7 @@ class Maintenance:
             no_files = Replacement(old=(), new=(), commit_id=self._unique())
             replace_files(self._catalog(), self._full_name(name), no_files, clock=self._clock)
             done += self._expire(name, replace(self._snapshots_kept(), is_purge=True))
-        done += self._remove_orphans(name, is_idle=True)
+        done += self._remove_orphans(name, is_purge=True)
         trouble = self._branches(name)
         if not trouble and self._may_have_removed_rows(name):
             trouble = ("another program has changed the table meanwhile; repeat this",)
@@ -327,7 +330,7 @@ class Maintenance:
         """Delete old files that no snapshot references."""
         return self._remove_orphans(name)
 
-    def _remove_orphans(self, name: str, *, is_idle: bool = False) -> Maintained:
+    def _remove_orphans(self, name: str, *, is_purge: bool = False) -> Maintained:
         from frazil.lake.maintain.orphan_files import remove_orphans
 
         with self._reporting(name, "deleting orphan files"):
@@ -337,14 +340,14 @@ class Maintenance:
                 self._do,
                 now_ms=self._time.now_ms(),
                 age_ms=self._config.maintain_orphan_hours * HOUR_MS,
-                is_idle=is_idle,
+                is_idle=is_purge and self._owns(name),
             )
         REMOVED.add(done.file_count, table=name, reason="orphan")
         return Maintained(
             table=name,
             orphans_removed=done.file_count,
             orphan_bytes=done.size_bytes,
-            trouble=self._young(done.young) if is_idle else (),
+            trouble=self._young(done.young) if is_purge else (),
         )
 
     def _young(self, paths: Sequence[str]) -> tuple[str, ...]:
@@ -353,9 +356,9 @@ class Maintenance:
             return ()
         hours = self._config.maintain_orphan_hours
         return (
-            f"{len(paths)} files that are not ours belong to no snapshot, and may have removed "
-            f"rows: {', '.join(paths[:LISTED_MAX])}; they are deleted when they are {hours} hours "
-            "old. Delete them now if no other program writes to the table",
+            f"{len(paths)} files may have removed rows and belong to no snapshot, but another "
+            f"program may be about to commit them: {', '.join(paths[:LISTED_MAX])}; they are "
+            f"deleted when they are {hours} hours old. Delete them now if no program needs them",
         )
 
     @contextmanager
