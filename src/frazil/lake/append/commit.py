@@ -198,7 +198,7 @@ def _swap(table: Table, change: TableChange) -> int:
         ) as append:
             for file in change.files:
                 append.append_data_file(file)
-        snapshot_id = append.snapshot_id
+        snapshot_id: int = append.snapshot_id
     return snapshot_id
 
 

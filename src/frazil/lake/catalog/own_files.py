@@ -32,9 +32,9 @@ def is_own(path: str) -> bool:
     return OWN_DATA.search(path) is not None or OWN_METADATA.search(path) is not None
 
 
-def own_uuid(random: UUID) -> UUID:
+def own_uuid(unique: UUID) -> UUID:
     """Return a random id with our mark."""
-    rest = random.int & ((1 << 80) - 1)
+    rest = unique.int & ((1 << 80) - 1)
     return UUID(int=int.from_bytes(MARK, "big") << 80 | VERSION << 76 | rest & ~(0xF << 76))
 
 
@@ -43,12 +43,12 @@ class OwnNames(_SnapshotProducer[Any]):
     PyIceberg sets another random id for each attempt."""
 
     @property
-    def commit_uuid(self) -> UUID:  # type: ignore[override]
+    def commit_uuid(self) -> UUID:
         return self._own_uuid
 
     @commit_uuid.setter
-    def commit_uuid(self, random: UUID) -> None:
-        self._own_uuid = own_uuid(random)
+    def commit_uuid(self, unique: UUID) -> None:
+        self._own_uuid = own_uuid(unique)
 
 
 class OwnAppend(OwnNames, _FastAppendFiles):

@@ -118,7 +118,7 @@ def _swap(table: Table, change: Replacement) -> int:
                 replace.delete_data_file(_data_file_of(part))
             for file in change.new:
                 replace.append_data_file(file)
-        snapshot_id = replace.snapshot_id
+        snapshot_id: int = replace.snapshot_id
     return snapshot_id
 
 
