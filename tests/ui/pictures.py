@@ -135,7 +135,9 @@ def _customers(node: Node) -> Iterator[None]:
     endpoint = f"http://127.0.0.1:{node.http_port}"
     options = ("--backfill", "0", "--rate", "20", "--seconds", "3600", "--seed", "8")
     shop = subprocess.Popen(
-        [*COMMAND, "demo", "--endpoint", endpoint, *options], stdout=subprocess.DEVNULL
+        [*COMMAND, "demo", "--endpoint", endpoint, *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         yield
@@ -180,7 +182,7 @@ def _take(page: Page, path: Path) -> None:
 
     def is_still() -> bool:
         nonlocal previous
-        before, previous = previous, page.screenshot()
+        before, previous = previous, page.screenshot(animations="disabled")
         return before == previous
 
     eventually(page, is_still)

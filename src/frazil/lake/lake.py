@@ -146,12 +146,10 @@ class Lake:
             rand=rand,
             rules=rules,
             report=self._set_activity,
+            owns=lambda table: self._appender is not None and self._appender.owns(table),
         )
         self._schedule = Schedule(
-            self._maintenance,
-            config.maintain_interval_ms,
-            clock,
-            is_disk_short=self._is_disk_short,
+            self._maintenance, config.maintain_interval_ms, clock, is_disk_short=self._is_disk_short
         )
         self._jobs: queue.Queue[Callable[[], None]] = queue.Queue(JOBS_MAX)
         self._is_closing = threading.Event()

@@ -98,7 +98,9 @@ def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
 def _columns(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the text of all columns, page by page as it was before compression: a value that is
     only in a dictionary is there, too."""
-    with pq.ParquetFile(path) as file:
+    schema = pq.read_schema(path)
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
         for at in range(file.num_row_groups):
             for field in file.schema_arrow:
                 kind = field.type
@@ -108,9 +110,9 @@ def _columns(path: Path) -> Iterator[tuple[str, bytes]]:
                     for chunk in values.chunks if hasattr(values, "chunks") else [values]:
                         yield field.name, _joined(chunk.keys)
                         yield field.name, _joined(chunk.items)
-                elif pa.types.is_string(kind):
+                elif pa.types.is_dictionary(kind):
                     column = file.read_row_group(at, [field.name]).column(0)
-                    yield field.name, b"\n".join(map(_joined, column.chunks))
+                    yield field.name, b"\n".join(_joined(part.dictionary) for part in column.chunks)
 
 
 def _joined(values: pa.Array) -> bytes:

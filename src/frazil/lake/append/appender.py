@@ -152,6 +152,10 @@ class Appender:
         """Estimated bytes that are durable and not in the tables."""
         return sum(map(self._source.pending_bytes, self._source.sources()))
 
+    def owns(self, table: str) -> bool:
+        """Return whether this appender has taken a table over."""
+        return table in self._owned
+
     def append_all(self) -> Iterator[list[Appended]]:
         """Commit all that is durable now and yield the commits of each round.
 

@@ -178,6 +178,10 @@ def _check(table: Table, change: TableChange) -> None:
 
 
 def _swap(table: Table, change: TableChange) -> int:
+    from pyiceberg.table.snapshots import Operation
+
+    from frazil.lake.catalog.own_files import OwnAppend
+
     offsets = next_offsets(table) | dict(change.ends)
     summary = {COMMIT_ID: change.commit_id, OFFSETS: text_of(offsets)}
     properties = {NEXT_OFFSETS: text_of(offsets)}
@@ -186,10 +190,15 @@ def _swap(table: Table, change: TableChange) -> int:
         properties[TOPIC_IDS] = json.dumps(known | dict(change.identities), sort_keys=True)
     with table.transaction() as transaction:
         transaction.set_properties(properties)
-        with transaction.update_snapshot(snapshot_properties=summary).fast_append() as append:
+        with OwnAppend(
+            operation=Operation.APPEND,
+            transaction=transaction,
+            io=table.io,
+            snapshot_properties=summary,
+        ) as append:
             for file in change.files:
                 append.append_data_file(file)
-        snapshot_id = append.snapshot_id
+        snapshot_id: int = append.snapshot_id
     return snapshot_id
 
 

@@ -5,4 +5,5 @@ rest.py          a REST catalog with timeouts
 commit_check.py  rejected commits, checked against the table
 relocate.py      tables of a folder that was copied or moved
 file_io.py       metadata files, synced before the catalog names them
+own_files.py     names of files that only we write
 """

@@ -11,8 +11,6 @@ from frazil.lake.files.parquet_schema import ParquetLayout
 from frazil.lake.tables.properties import PARTITION_COLUMN, PARTITION_FIELD
 
 DAY_US = 86_400_000_000
-SPARSE_RATIO = 4
-"""Rebuild dictionaries if fewer than one row in this many is taken."""
 
 
 def combine(batches: list[pa.RecordBatch], layout: ParquetLayout) -> pa.Table:
@@ -64,19 +62,23 @@ def _concatenated_maps(maps: Sequence[pa.MapArray], kind: pa.DataType) -> pa.Map
     )
 
 
-def take_rows(rows: pa.Table, indices: pa.Array) -> pa.Table:
-    """Return the rows at these indices. If they are few, drop unused dictionary entries: Parquet
-    would write every entry."""
-    taken = rows.take(indices)
-    if len(indices) * SPARSE_RATIO < rows.num_rows:
-        for at, field in enumerate(taken.schema):
-            taken = taken.set_column(at, field, _compacted(taken.column(at).combine_chunks()))
-    return taken
+def compact(rows: pa.Table) -> pa.Table:
+    """Drop unused dictionary entries. Parquet would write every entry: a file would have values of
+    rows of other days, or of rows that were removed."""
+    columns = [
+        pa.chunked_array([_compacted(chunk) for chunk in column.chunks], column.type)
+        for column in rows.columns
+    ]
+    return pa.table(columns, schema=rows.schema)
 
 
 def _compacted(array: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(array.type):
-        return array.dictionary_decode().dictionary_encode()
+        used = pc.drop_null(pc.unique(array.indices))
+        if len(used) == len(array.dictionary):
+            return array
+        codes = pc.index_in(array.indices, used)
+        return pa.DictionaryArray.from_arrays(codes, array.dictionary.take(used), safe=False)
     if pa.types.is_map(array.type):
         keys, items = _compacted(array.keys), _compacted(array.items)
         return pa.MapArray.from_arrays(array.offsets, keys, items, type=array.type)

@@ -21,7 +21,7 @@ from frazil.lake.files.column_stats import FileMetrics, metrics_of
 from frazil.lake.files.object_store import FileStore
 from frazil.lake.files.parquet_schema import ParquetLayout
 from frazil.lake.files.sink import ArrowSink
-from frazil.lake.files.sort import combine, date_of, days_of, take_rows
+from frazil.lake.files.sort import combine, compact, date_of, days_of
 from frazil.lake.tables.properties import PARTITION_FIELD
 from frazil.model import MiB
 
@@ -79,8 +79,7 @@ class TableWriter:
             # All groups of a file get about the same size.
             step = -(-len(indices) // -(-len(indices) // rows_max))
             groups = (
-                take_rows(rows, indices.slice(begin, step))
-                for begin in range(0, len(indices), step)
+                rows.take(indices.slice(begin, step)) for begin in range(0, len(indices), step)
             )
             self.write_sorted(day, groups, step)
 
@@ -108,7 +107,7 @@ class TableWriter:
             with _writer(sink, self._layout, group_rows, self._level) as writer:
                 for group in groups:
                     _count_nan(group, self._layout, nan_counts)
-                    writer.write_table(_renamed(group, self._layout), group.num_rows)
+                    writer.write_table(_renamed(compact(group), self._layout), group.num_rows)
             sink.drain()
             file.sync()
         footer = writer.writer.metadata

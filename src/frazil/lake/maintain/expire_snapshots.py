@@ -30,9 +30,9 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from frazil.lake.append.commit import OFFSETS, REMOVED_ROWS, repeat
+from frazil.lake.append.commit import OFFSETS, REMOVED_ROWS, removed_offsets, repeat
 from frazil.lake.maintain.delete_files import delete_files
-from frazil.lake.maintain.reachable_files import manifests_of, paths_in
+from frazil.lake.maintain.reachable_files import has_deleted_entries, manifests_of, paths_in
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -60,7 +60,7 @@ class SnapshotRetention:
     age_ms: int
     tag_days: int
     is_purge: bool = False
-    """Keep only the current snapshot and heads of branches, if others may have removed rows."""
+    """Keep only the current snapshot and heads of branches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,14 +147,14 @@ def outdated_snapshots(metadata: TableMetadata, keep: SnapshotRetention) -> set[
     """Return the snapshots that may have removed rows and are due to expire. Heads of branches are
     not: another program works there."""
     removals = [each.sequence_number or 0 for each in metadata.snapshots if removed_rows(each)]
-    if not removals:
+    if not removals and not keep.is_purge:
         return set()
     heads = {
         ref.snapshot_id
         for ref in metadata.refs.values()
         if ref.snapshot_ref_type == SnapshotRefType.BRANCH
     }
-    last, young_ms = max(removals), keep.now_ms - keep.age_ms
+    last, young_ms = max(removals, default=0), keep.now_ms - keep.age_ms
     return {
         each.snapshot_id
         for each in metadata.snapshots
@@ -170,6 +170,15 @@ def branches_behind(metadata: TableMetadata) -> list[str]:
         for name, ref in metadata.refs.items()
         if name != MAIN and ref.snapshot_ref_type == SnapshotRefType.BRANCH
     )
+
+
+def may_have_removed_rows(table: Table, do: TaskRunner) -> bool:
+    """Return whether files of the table may have values of removed rows: those of snapshots before
+    a removal, and manifests with entries of deleted files, which have their column bounds."""
+    snapshots = table.metadata.snapshots
+    if not removed_offsets(table):
+        return False
+    return any(map(removed_rows, snapshots)) or has_deleted_entries(snapshots, table.io, do)
 
 
 def removed_rows(snapshot: Snapshot) -> int:
@@ -256,4 +265,10 @@ def _delete(before: Table, after: Table, plan: ExpiryPlan, do: TaskRunner) -> in
     if files:
         files -= paths_in(kept.values(), io, do, is_alive=True)
     lists = {snapshot.manifest_list for snapshot in expired}
-    return delete_files([*sorted(files), *sorted(unreferenced), *sorted(lists)], io, do)
+    statistics = _statistics(before.metadata) - _statistics(after.metadata)
+    paths = [*sorted(files), *sorted(unreferenced), *sorted(lists), *sorted(statistics)]
+    return delete_files(paths, io, do)
+
+
+def _statistics(metadata: TableMetadata) -> set[str]:
+    return {file.statistics_path for file in (*metadata.statistics, *metadata.partition_statistics)}

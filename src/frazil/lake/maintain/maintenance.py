@@ -46,6 +46,8 @@ STEP_BYTES_MAX = 128 * MiB
 TARGET = "write.target-file-size-bytes"
 ATTEMPTS_MAX = 5
 """Attempts to merge files of a table that others keep changing."""
+LISTED_MAX = 3
+"""Files that a message names."""
 SKIPPED_MAX = 10_000
 """Files remembered as not mergeable."""
 
@@ -106,7 +108,9 @@ class Maintenance:
         rand: Rand,
         rules: Sequence[RetentionRule] = (),
         report: ReportActivity = lambda _: None,
+        owns: Callable[[str], bool] = lambda _: True,
     ) -> None:
+        """`owns` returns whether only this process appends to a table."""
         self._catalog = catalog
         self._rules = rules
         self._clean = CleanFiles()
@@ -116,6 +120,7 @@ class Maintenance:
         self._rand = rand
         self._time = SteadyTime(clock)
         self._report = report
+        self._owns = owns
         self._skipped: set[str] = set()
         self._compacted: dict[str, int] = {}
         """Table -> the snapshot in which nothing was left to merge."""
@@ -196,19 +201,22 @@ class Maintenance:
         return done
 
     def purge(self, name: str) -> Maintained:
-        """Delete everything that may still have removed rows: other snapshots, their files, and
-        data files that no snapshot references."""
+        """Delete everything that may still have values of removed rows: other snapshots, their
+        files, entries of removed files, and files of ours that no snapshot references. What is left
+        is said in `trouble`."""
         done = Maintained(table=name)
-        keep = replace(self._snapshots_kept(), is_purge=True)
-        if self._has_outdated(name, keep):
+        if self._may_have_removed_rows(name):
             from frazil.lake.maintain.replace_files import Replacement, replace_files
 
             # A snapshot without the entries of removed files, which have their column bounds.
             no_files = Replacement(old=(), new=(), commit_id=self._unique())
             replace_files(self._catalog(), self._full_name(name), no_files, clock=self._clock)
-            done += self._expire(name, keep)
-        done += self._remove_orphans(name, is_idle=True)
-        return done + Maintained(table=name, trouble=self._branches(name))
+            done += self._expire(name, replace(self._snapshots_kept(), is_purge=True))
+        done += self._remove_orphans(name, is_purge=True)
+        trouble = self._branches(name)
+        if not trouble and self._may_have_removed_rows(name):
+            trouble = ("another program has changed the table meanwhile; repeat this",)
+        return done + Maintained(table=name, trouble=trouble)
 
     def count(self, condition: RowCondition, *, is_all: bool) -> tuple[int, int]:
         """Return how many rows match, and how many files have some, in the current snapshot; with
@@ -229,6 +237,11 @@ class Maintenance:
             "there"
             for branch in branches_behind(self._load(name).metadata)
         )
+
+    def _may_have_removed_rows(self, name: str) -> bool:
+        from frazil.lake.maintain.expire_snapshots import may_have_removed_rows
+
+        return may_have_removed_rows(self._load(name), self._do)
 
     def _has_outdated(self, name: str, keep: SnapshotRetention) -> bool:
         from frazil.lake.maintain.expire_snapshots import outdated_snapshots
@@ -317,7 +330,7 @@ class Maintenance:
         """Delete old files that no snapshot references."""
         return self._remove_orphans(name)
 
-    def _remove_orphans(self, name: str, *, is_idle: bool = False) -> Maintained:
+    def _remove_orphans(self, name: str, *, is_purge: bool = False) -> Maintained:
         from frazil.lake.maintain.orphan_files import remove_orphans
 
         with self._reporting(name, "deleting orphan files"):
@@ -327,10 +340,26 @@ class Maintenance:
                 self._do,
                 now_ms=self._time.now_ms(),
                 age_ms=self._config.maintain_orphan_hours * HOUR_MS,
-                is_idle=is_idle,
+                is_idle=is_purge and self._owns(name),
             )
         REMOVED.add(done.file_count, table=name, reason="orphan")
-        return Maintained(table=name, orphans_removed=done.file_count, orphan_bytes=done.size_bytes)
+        return Maintained(
+            table=name,
+            orphans_removed=done.file_count,
+            orphan_bytes=done.size_bytes,
+            trouble=self._young(done.young) if is_purge else (),
+        )
+
+    def _young(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return a sentence about files that may be of another writer."""
+        if not paths:
+            return ()
+        hours = self._config.maintain_orphan_hours
+        return (
+            f"{len(paths)} files may have removed rows and belong to no snapshot, but another "
+            f"program may be about to commit them: {', '.join(paths[:LISTED_MAX])}; they are "
+            f"deleted when they are {hours} hours old. Delete them now if no program needs them",
+        )
 
     @contextmanager
     def _reporting(self, name: str, step: str) -> Iterator[None]:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from frazil.errors import Corrupt
 from frazil.lake.files.object_store import open_store
 from frazil.lake.files.parquet_schema import ParquetLayout, file_layout_of
-from frazil.lake.files.sort import combine, day_of, take_rows
+from frazil.lake.files.sort import combine, day_of
 from frazil.lake.files.writer import GROUP_BYTES_MAX, GROUP_ROWS_MAX, TableWriter, WrittenFile
 from frazil.lake.maintain.compaction import CompactionGroup
 from frazil.lake.maintain.input_file import InputFile
@@ -158,7 +158,7 @@ def _row_groups(plan: _Plan, layout: ParquetLayout) -> Iterator[pa.Table]:
         firsts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         local = rows_in_group - starts[files] - taken[files] + firsts[files]
         batches = [batch for file in gathered for batch in file]
-        yield take_rows(combine(batches, layout), pa.array(local))
+        yield combine(batches, layout).take(pa.array(local))
         taken += counts
         begin = end
 

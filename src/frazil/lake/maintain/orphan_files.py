@@ -8,16 +8,17 @@ killed tasks.
 
 A file is written before it is referenced, so young files are never orphans. The minimum age is a
 day: no round, and no job of another writer, takes that long. Ages are relative to the youngest
-file, because a wrong clock would make all files old.
+file, because a wrong clock would make all files old. While nothing of ours runs, files with names
+of ours need no age: they are what a kill has left behind.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from frazil.errors import Conflict
+from frazil.lake.catalog.own_files import is_own
 from frazil.lake.maintain.delete_files import delete_files
 from frazil.lake.maintain.reachable_files import manifests_of, paths_in
 from frazil.model import NS_PER_MS
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
     from frazil.lake.spark.jobs import TaskRunner
 
-OWN_FILE = re.compile(r"/[0-9a-f]{12}-\d{8}(-\d+)?-\d{5}\.parquet$")
-"""Names of data files that only our tasks write."""
+WITH_VALUES = (".avro", ".orc", ".parquet", ".puffin", ".stats")
+"""Endings of files that may have values of rows, if only as bounds of columns."""
 SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
@@ -57,6 +58,9 @@ class OrphansRemoved:
 
     file_count: int
     size_bytes: int
+    young: tuple[str, ...] = ()
+    """Files that are not referenced and may have values of rows, but may be in use by another
+    writer."""
 
 
 def remove_orphans(
@@ -69,7 +73,7 @@ def remove_orphans(
     is_idle: bool = False,
 ) -> OrphansRemoved:
     """Delete files that are not referenced and older than `age_ms`. With `is_idle` no task of ours
-    is running: then data files with names of ours go at any age.
+    is running: then files with names of ours go at any age.
 
     Raises `Conflict` if the table references files outside its location.
     """
@@ -81,13 +85,16 @@ def remove_orphans(
     last_ms = min([now_ms, max((file.time_ms for file in files), default=now_ms)])
 
     def is_old(file: FoundFile) -> bool:
-        is_own = is_idle and OWN_FILE.search(file.path) is not None
-        return is_own or file.time_ms < last_ms - age_ms
+        return (is_idle and is_own(file.path)) or file.time_ms < last_ms - age_ms
 
-    orphans = [file for file in files if normalized(file.path) not in referenced and is_old(file)]
+    unreferenced = [file for file in files if normalized(file.path) not in referenced]
+    orphans = [file for file in unreferenced if is_old(file)]
     delete_files([file.path for file in orphans], table.io, do)
+    young = [file.path for file in unreferenced if not is_old(file)]
     return OrphansRemoved(
-        file_count=len(orphans), size_bytes=sum(file.size_bytes for file in orphans)
+        file_count=len(orphans),
+        size_bytes=sum(file.size_bytes for file in orphans),
+        young=tuple(path for path in young if path.endswith(WITH_VALUES)),
     )
 
 

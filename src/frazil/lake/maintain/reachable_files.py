@@ -51,6 +51,11 @@ def manifests_of(
     return manifests
 
 
+def has_deleted_entries(snapshots: Iterable[Snapshot], io: FileIO, do: TaskRunner) -> bool:
+    """Return whether a manifest lists files that are no longer in the table."""
+    return any(each.deleted_files_count for each in manifests_of(snapshots, io, do).values())
+
+
 def paths_in(
     manifests: Iterable[ManifestFile], io: FileIO, do: TaskRunner, *, is_alive: bool
 ) -> set[str]:

@@ -43,6 +43,7 @@ from frazil.lake.append.commit import (
     repeat,
     text_of,
 )
+from frazil.lake.catalog.own_files import OwnNames
 from frazil.lake.maintain.compaction import CompactionFile
 from frazil.lake.maintain.reachable_files import days_with_deletes
 from frazil.model import TopicPartition
@@ -117,11 +118,11 @@ def _swap(table: Table, change: Replacement) -> int:
                 replace.delete_data_file(_data_file_of(part))
             for file in change.new:
                 replace.append_data_file(file)
-        snapshot_id = replace.snapshot_id
+        snapshot_id: int = replace.snapshot_id
     return snapshot_id
 
 
-class _Replace(_OverwriteFiles):
+class _Replace(OwnNames, _OverwriteFiles):
     """PyIceberg's overwrite, which checks that the old files exist, as the operation `replace`,
     which PyIceberg lacks and which tells readers that no row has changed."""
 
@@ -185,7 +186,15 @@ class _Replace(_OverwriteFiles):
                     else:
                         writer.add(entry)
             merged.append(writer.to_manifest_file())
+        self._discard(manifests)
         return merged
+
+    def _discard(self, manifests: list[ManifestFile]) -> None:
+        """Have those of them that this commit has written deleted once it has succeeded."""
+        for manifest in manifests:
+            if manifest.manifest_path in self._written_manifests:
+                self._written_manifests.remove(manifest.manifest_path)
+                self._uncommitted_manifests.append(manifest.manifest_path)
 
 
 class _Remove(_Replace):
