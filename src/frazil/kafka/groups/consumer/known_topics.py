@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from frazil.errors import Malformed
 from frazil.kafka.groups.timers import GroupTimers
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.log import Log
 
 REFRESH_MS = 1_000
@@ -32,7 +33,7 @@ class KnownTopic(NamedTuple):
 class KnownTopics:
     """Owned by one thread."""
 
-    def __init__(self, log: Log, timers: GroupTimers) -> None:
+    def __init__(self, log: Log | ClientTopics, timers: GroupTimers) -> None:
         self._log = log
         self._timers = timers
         self.version = 0
