@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +12,15 @@ class NetworkAddress(NamedTuple):
 
     host: str
     port: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicVisibility:
+    """Which topics the sender of a request may describe."""
+
+    sees: Callable[[str], bool]
+    version: int
+    """Changes with the ACLs."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,6 +52,8 @@ class RequestContext:
     client_id: str
     """As the client calls itself; empty if it does not say."""
     connection: ConnectionState
+    visibility: TopicVisibility | None = None
+    """For handlers that choose topics by themselves; None if all may be described."""
 
     @property
     def client_host(self) -> str:

@@ -132,6 +132,7 @@ class KafkaPort:
                 rand=rand,
                 post=inbox.put,
                 topics=topics,
+                has_acls=config.acls,
             )
             groups = GroupHandlers(coordinator, NODE_ID, broker.address, workers)
             opened.callback(groups.close)

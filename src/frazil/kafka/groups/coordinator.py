@@ -45,6 +45,7 @@ class GroupCoordinator:
         rand: Rand,
         post: Post,
         topics: ClientTopics | None = None,
+        has_acls: bool = False,
     ) -> None:
         """Read `__consumer_offsets`, if it exists. `topics` are those that groups can read; without
         it, those of the log."""
@@ -57,7 +58,7 @@ class GroupCoordinator:
         self.offsets = OffsetStore()
         if journal.has_topic:
             load(journal.partition, self.groups, self.offsets)
-        self.known_topics = KnownTopics(self._topics, self.timers)
+        self.known_topics = KnownTopics(self._topics, self.timers, has_acls=has_acls)
         self._rebalance = rebalance = Rebalance(self.groups)
         self.membership = Membership(self.groups, rebalance)
         self.assignment = Assignment(self.groups, rebalance)
