@@ -49,10 +49,9 @@ def request(signal: Signal, name: str) -> bytes:
 class Sender:
     """A producer that notes which requests were acknowledged and which refused."""
 
-    def __init__(
-        self, node: Node, topics: Mapping[Signal, str] | None = None, **settings: Any
-    ) -> None:
-        self.topics = topics
+    def __init__(self, node: Node, **settings: Any) -> None:
+        self.topics: Mapping[Signal, str] | None = None
+        """Topics to send to, if not those of the signals."""
         self.acknowledged: set[str] = set()
         self.errors: list[KafkaError] = []
         address = f"127.0.0.1:{node.kafka_port}"
@@ -181,7 +180,10 @@ def check_declared(node: Node) -> set[str]:
     rows."""
     topics = {signal: f"shop.{signal}" for signal in Signal}
     declare(node, topics, 2)
-    senders = [Sender(node, topics, **{"enable.idempotence": each}) for each in (True, False)]
+    senders = [Sender(node, **{"enable.idempotence": each}) for each in (True, False)]
+    refused = Sender(node)
+    for sender in (*senders, refused):
+        sender.topics = topics
     names = [f"declared-{number}" for number in range(2 * COUNT)]
     for number, name in enumerate(names):
         for signal in Signal:
@@ -192,12 +194,11 @@ def check_declared(node: Node) -> set[str]:
     for sender in senders:
         sender.flush()
         assert not sender.errors
-    refused = Sender(node, topics)
     for signal in Signal:
         refused.send(signal, "refused", b"not telemetry")
     refused.flush()
     assert [error.code() for error in refused.errors] == 3 * [KafkaError.INVALID_RECORD]
-    both = Sender(node, topics, **{"transactional.id": "declared"})
+    both = Sender(node, **{"transactional.id": "declared"})
     both.producer.init_transactions(WAIT_S)
     for name in ("declared-aborted", "declared-committed"):
         both.producer.begin_transaction()
@@ -225,7 +226,8 @@ def check_declared_again(node: Node, topics: Mapping[Signal, str]) -> set[str]:
         subprocess.run([*command, topic], timeout=WAIT_S, check=True, capture_output=True)
     declare(node, topics, 1)
     assert not read_all(node, topics[Signal.LOGS], 1)
-    sender = Sender(node, topics)
+    sender = Sender(node)
+    sender.topics = topics
     for signal in Signal:
         sender.send(signal, "declared-again")
     sender.flush()
@@ -264,11 +266,13 @@ def read_all(node: Node, topic: str, partitions: int) -> list[bytes]:
     while len(ended) < partitions:
         message = consumer.poll(WAIT_S)
         assert message is not None
-        if message.error() is None:
-            values.append(message.value())
+        error, value, partition = message.error(), message.value(), message.partition()
+        if error is None:
+            assert isinstance(value, bytes)
+            values.append(value)
         else:
-            assert message.error().code() == KafkaError._PARTITION_EOF
-            ended.add(message.partition())
+            assert error.code() == KafkaError._PARTITION_EOF and partition is not None
+            ended.add(partition)
     consumer.close()
     return values
 
