@@ -263,11 +263,13 @@ def test_batches_that_wait_for_a_deleted_topic_are_refused() -> None:
 
 def test_own_topics_cannot_be_deleted_or_grown() -> None:
     log = open_log(SimDisk())
-    log.create_topic("otlp_logs")
+    for name in ("otlp_logs", "dead_letters"):
+        log.create_topic(name)
+        with pytest.raises(Malformed, match="own"):
+            log.delete_topic(name)
     with pytest.raises(Malformed, match="own"):
-        log.delete_topic("otlp_logs")
-    with pytest.raises(Malformed, match="own"):
-        log.add_partitions("otlp_logs", 2)
+        log.add_partitions("dead_letters", 2)
+    log.add_partitions("otlp_logs", 2)  # for topics that are declared as OTLP
 
 
 def test_records_are_deleted_up_to_an_offset() -> None:

@@ -10,6 +10,7 @@ Missing files are rebuilt from the log.
 from __future__ import annotations
 
 import logging
+from collections import Counter as Counts
 from collections.abc import Callable, Mapping
 
 import pyarrow as pa
@@ -80,7 +81,8 @@ class HotTier:
         self._sealer = Sealer(
             self._visible, self.config, clock, lake_watermark, reserve, removed_below
         )
-        self._followed: set[str] = set()
+        self._followed = Counts[str]()
+        """Topic -> how many of its partitions."""
         self._stalled_ns: dict[HotPartition, int] = {}
         self.trouble: str | None = None
         """Why the log last could not be read."""
@@ -275,12 +277,13 @@ class HotTier:
         raise Unknown(f"the hot tier does not follow {topic}/{index}")
 
     def _follow_new(self) -> None:
-        """Follow topics that exist now. If the disk is full, this is retried in the next step."""
+        """Follow topics and partitions that exist now. If the disk is full, this is retried in the
+        next step."""
         for source in SOURCES:
-            if source.topic in self._followed:
-                continue
             try:
-                self._follow(source, self._log.topic(source.topic))
+                topic = self._log.topic(source.topic)
+                if len(topic.partitions) > self._followed[source.topic]:
+                    self._follow(source, topic)
             except Unknown:
                 continue
             except (OSError, Overloaded) as error:
@@ -293,13 +296,14 @@ class HotTier:
         ours."""
         name = f"{FOLDER}_{source.table}"
         is_known = self._log.has_subscriber(name)
-        opened = [self._open(source, p, is_foreign=not is_known) for p in topic.partitions]
+        added = topic.partitions[self._followed[source.topic] :]
+        opened = [self._open(source, p, is_foreign=not is_known) for p in added]
         subscriber = self._log.keep_progress(name, topic.name)
         self._visible.partitions += tuple(
             HotPartition(source, partition, subscriber, segments, self._decode)
-            for partition, segments in zip(topic.partitions, opened, strict=True)
+            for partition, segments in zip(added, opened, strict=True)
         )
-        self._followed.add(source.topic)
+        self._followed[source.topic] = len(topic.partitions)
 
     def _open(
         self, source: TopicTable, partition: ReadablePartition, *, is_foreign: bool

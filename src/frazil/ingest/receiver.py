@@ -44,9 +44,6 @@ TRACE_INTERVAL_MS = 100
 OWN_HEADERS = ((tracing.OWN_HEADER, None),)
 """Of the record of a request that carries a node's own spans."""
 
-TOPIC_CONFIG = TopicConfig(awaits_lake=True)
-"""Telemetry stays in the log until it is in the lake."""
-
 ACCEPTED_REQUESTS = Counter("frazil.ingest.accepted.requests", "Requests made durable.")
 ACCEPTED_RECORDS = Counter("frazil.ingest.accepted.records", "Records made durable.")
 ACCEPTED_BYTES = Counter("frazil.ingest.accepted.bytes", "Bytes of requests made durable.")
@@ -91,7 +88,7 @@ class Receiver:
         self._traced_ns = 0
         self._threads = WorkerThreads("frazil-ingest", WORKER_COUNT)
         for signal in Signal:
-            log.create_topic(signal.topic, TOPIC_CONFIG)
+            _create_topic(log, signal.topic)
 
     async def accept(
         self, signal: Signal, transport: Transport, body: bytes, *, is_own: bool = False
@@ -224,3 +221,10 @@ def count_refused(signal: Signal, transport: Transport, error: FrazilError, leng
     labels = {"signal": signal.value, "transport": transport, "reason": reason_of(error)}
     REFUSED_REQUESTS.add(1, **labels)
     REFUSED_BYTES.add(length, **labels)
+
+
+def _create_topic(log: Log, name: str) -> None:
+    """Create a topic of telemetry, which stays in the log until it is in the lake. By now it may
+    have more partitions, for Kafka clients."""
+    count = len(log.topic(name).partitions) if log.has_topic(name) else 1
+    log.create_topic(name, TopicConfig(partitions=count, awaits_lake=True))

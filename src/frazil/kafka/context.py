@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +12,15 @@ class NetworkAddress(NamedTuple):
 
     host: str
     port: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicVisibility:
+    """Which topics the sender of a request may describe."""
+
+    sees: Callable[[str], bool]
+    version: int
+    """Changes with the ACLs."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +54,8 @@ class RequestContext:
     connection: ConnectionState
     is_only: bool = False
     """Whether no other request of the connection has arrived, or waits for its response."""
+    visibility: TopicVisibility | None = None
+    """For handlers that choose topics by themselves; None if all may be described."""
 
     @property
     def client_host(self) -> str:

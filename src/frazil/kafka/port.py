@@ -31,6 +31,7 @@ from frazil.kafka.produce.otlp_batches import OtlpBatches, OtlpIntake
 from frazil.kafka.produce.produce import Produce
 from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.kafka.topics.topic_administration import TopicAdministration
 from frazil.kafka.topics.topic_sizes import TopicSizes
 from frazil.kafka.topics.topics import LogTopics, Topics
@@ -116,6 +117,7 @@ class KafkaPort:
             if config.advertised is not None:
                 advertised = NetworkAddress(*split_address(config.advertised))
             broker = Broker.open(disk, rand, advertised)
+            topics = await workers.run(ClientTopics, log, disk, rand)
             loop = asyncio.get_running_loop()
             inbox = LoopInbox(loop)
             watch = CommitWatch(log, inbox)
@@ -123,7 +125,14 @@ class KafkaPort:
             producer_ids = ProducerIds.open(disk, log, workers)
             opened.callback(producer_ids.close)
             coordinator = await workers.run(
-                GroupCoordinator, log, config.groups, clock=clock, rand=rand, post=inbox.put
+                GroupCoordinator,
+                log,
+                config.groups,
+                clock=clock,
+                rand=rand,
+                post=inbox.put,
+                topics=topics,
+                has_acls=config.acls,
             )
             groups = GroupHandlers(coordinator, NODE_ID, broker.address, workers)
             opened.callback(groups.close)
@@ -136,7 +145,7 @@ class KafkaPort:
                     clock=clock,
                     post=inbox.put,
                 ),
-                log,
+                topics,
                 producer_ids,
                 workers,
             )
@@ -155,12 +164,12 @@ class KafkaPort:
                 UserAdministration(users),
                 AclAdministration(authorizer),
                 QuotaAdministration(quotas),
-                Topics(log, broker, config, workers),
-                TopicAdministration(log, config, workers, coordinator.topic_deleted),
-                TopicSizes(log),
-                Produce(log, inbox, clock, workers, transactions, otlp_batches),
-                Fetch(log, watch, responses, config, readers),
-                Offsets(log, readers),
+                Topics(topics, broker, config, workers),
+                TopicAdministration(topics, config, workers, coordinator.topic_deleted),
+                TopicSizes(topics),
+                Produce(topics, inbox, clock, workers, transactions, otlp_batches),
+                Fetch(topics, watch, responses, config, readers),
+                Offsets(topics, readers),
                 groups,
                 transactions,
             ):
@@ -170,7 +179,7 @@ class KafkaPort:
                     log, otlp_batches, config.telemetry, inbox, workers, clock=clock, rand=rand
                 ).register(router)
             if authorizer is not None:
-                guard_all(router, authorizer, LogTopics(log, creates=config.auto_create_topics))
+                guard_all(router, authorizer, LogTopics(topics, creates=config.auto_create_topics))
             shared = KafkaConnections(
                 router=router,
                 config=config,

@@ -90,7 +90,7 @@ from frazil.log.topics import DEAD_LETTERS
 from frazil.log.transactions.aborted import AbortedTransaction
 from frazil.log.transactions.markers import Marker, append_of_marker, marker_of
 from frazil.log.view import PartitionView
-from frazil.log.writer import EXIT_CODE, exit_process
+from frazil.log.writer import EXIT_CODE, Writer, exit_process
 
 __all__ = [
     "DEAD_LETTERS",
@@ -134,6 +134,7 @@ __all__ = [
     "Subscriber",
     "SubscriberConfig",
     "Topic",
+    "Writer",
     "append_of_marker",
     "append_of_records",
     "check_batch",

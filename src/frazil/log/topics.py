@@ -37,7 +37,7 @@ PARTITIONS_TOTAL_MAX = 4096
 DEAD_LETTERS = "dead_letters"
 """Topic of batches that subscribers could not process."""
 OWN_TOPICS = frozenset({DEAD_LETTERS, *(signal.topic for signal in Signal)})
-"""Other parts of a node write to these: they are not deleted, and have one partition."""
+"""Other parts of a node write to these: they are not deleted."""
 
 OpenPartition = Callable[[str, int], Partition]
 """Opens a partition of a topic, by its index."""
@@ -156,7 +156,7 @@ class TopicList:
         """Grow a topic to `count` partitions. `attach` is called before they can be seen."""
         topic = self.named(name)
         before = len(topic.partitions)
-        if name in OWN_TOPICS:
+        if name == DEAD_LETTERS:
             raise Malformed(f"topic {name} is one of Frazil's own: it has one partition")
         if count <= before:
             raise Malformed(f"topic {name} has {before} partitions already; {count} is not more")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -12,6 +15,10 @@ import pytest
 from frazil.kafka.access.guards.rules import RULES
 from frazil.kafka.wire.apis import APIS, message_class
 from frazil.kafka.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from frazil.kafka.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from frazil.kafka.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from frazil.kafka.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from frazil.kafka.wire.messages.describe_cluster import (
@@ -48,7 +55,7 @@ from tests.kafka.access.requests import (
     TOPIC,
     TRANSACTION,
 )
-from tests.kafka.port.opened import Client, OpenedPort, opened
+from tests.kafka.port.opened import TIMEOUT_S, Client, OpenedPort, opened
 
 REFUSALS = {TOPIC, GROUP, CLUSTER, TRANSACTION}
 ALLOW, DENY = 3, 2
@@ -56,6 +63,8 @@ LITERAL, PREFIXED = 3, 4
 ALL, READ, WRITE, CREATE, DESCRIBE = 2, 3, 4, 5, 8
 ON_TOPIC, ON_GROUP, ON_CLUSTER = 2, 3, 4
 ME = "User:ANONYMOUS"
+LEAVES = -1
+"""Epoch of a member that leaves its group."""
 
 
 @pytest.fixture
@@ -313,6 +322,60 @@ def test_groups_are_listed_for_who_may_see_them(port: OpenedPort, client: Client
     allow(port, (ON_CLUSTER, "kafka-cluster", LITERAL, DESCRIBE, ALLOW))
     listed = client.ask(ListGroupsResponse, ListGroupsRequest(), 4).groups
     assert {each.group_id for each in listed} == {"g1", "other"}
+
+
+def test_a_regular_expression_matches_what_a_member_may_describe(
+    port: OpenedPort, client: Client
+) -> None:
+    """Each member of a group by its own ACLs, also after these have changed; new topics as well."""
+    for name in ("shop-a", "shop-b"):
+        port.log.create_topic(name, TopicConfig(partitions=2))
+    allow(port, (ON_GROUP, "g", LITERAL, READ, ALLOW), (ON_TOPIC, "shop-a", LITERAL, READ, ALLOW))
+    client.ask(FindCoordinatorResponse, FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    me, admin = Matching("me"), Matching("admin")
+    for _ in range(3):  # one gives up what the other gets
+        assert me.beat(port, client) == {"shop-a"}
+        found = admin.beat(port)
+    assert {"shop-b", HIDDEN} <= found
+    port.log.create_topic("shop-c", TopicConfig())
+    allow(port, (ON_TOPIC, "shop-", PREFIXED, DESCRIBE, ALLOW))
+    admin.epoch = LEAVES
+    admin.beat(port)
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while len(found := me.beat(port, client)) < 3 and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert found == {"shop-a", "shop-b", "shop-c"}
+
+
+@dataclass
+class Matching:
+    """A member of group g that is subscribed to all topics, by a regular expression."""
+
+    member_id: str
+    epoch: int = 0
+    owned: list[Any] = field(default_factory=list)
+
+    def beat(self, port: OpenedPort, client: Client | None = None) -> set[str]:
+        """Send a heartbeat, by default as a super user. Returns the topics of its partitions."""
+        kind = ConsumerGroupHeartbeatRequest.TopicPartitions
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_regex=".*",
+            topic_partitions=[kind(each.topic_id, each.partitions) for each in self.owned],
+        )
+        response_class = ConsumerGroupHeartbeatResponse
+        if client is None:
+            response = as_admin(port, response_class, request, 1)
+        else:
+            response = client.ask(response_class, request, 1)
+        assert response.error_code == 0, response.error_message
+        self.epoch = response.member_epoch
+        if response.assignment is not None:
+            self.owned = response.assignment.topic_partitions
+        return {port.log.topic_by_id(UUID(bytes=each.topic_id)).name for each in self.owned}
 
 
 def test_acls_survive_a_restart(tmp_path: Path) -> None:

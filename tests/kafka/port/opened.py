@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from frazil.disk import RealDisk
 from frazil.httpd import Auth
-from frazil.kafka import KafkaPort
+from frazil.kafka import KafkaPort, KafkaUse
 from frazil.kafka.produce.otlp_batches import OtlpIntake
 from frazil.kafka.wire.headers import decode_response, encode_request
 from frazil.kafka.wire.schema import KafkaMessage
@@ -104,6 +104,16 @@ class OpenedPort:
 
     def _run(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(TIMEOUT_S)
+
+    def use(self) -> KafkaUse:
+        """What the port reports, after a turn of its loop."""
+
+        async def use() -> KafkaUse:
+            await asyncio.sleep(0)
+            return self._kafka.use()
+
+        found: KafkaUse = self._run(use())
+        return found
 
     def client(self) -> Client:
         return Client(self.port)

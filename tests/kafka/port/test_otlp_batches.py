@@ -16,6 +16,13 @@ from frazil.ingest.receiver import ACCEPTED_RECORDS, REFUSED_REQUESTS, Receiver
 from frazil.ingest.record_intake import RecordIntake
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.produce.otlp_batches import RECORDS_MAX
+from frazil.kafka.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+from frazil.kafka.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from frazil.kafka.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from frazil.kafka.wire.messages.metadata import MetadataRequest, MetadataResponse
 from frazil.kafka.wire.messages.produce import ProduceResponse
 from frazil.log import Compression, Log, Record, encode_batch
 from frazil.model import KiB, Signal, SystemClock
@@ -203,3 +210,66 @@ def test_series_are_limited_on_every_port(tmp_path: Path) -> None:
         first, second = (r.value for b in reader.read() for r in b.records())
         reader.close()
         assert first == bodies[0] and second is not None and len(second) < len(bodies[1])
+
+
+def test_a_topic_is_declared(tmp_path: Path) -> None:
+    """It has its partitions, offsets and id over a restart; what would break its rows is
+    refused."""
+    with opened_port(tmp_path) as (port, client):
+        assert create(client, **{"frazil.otlp": "spans"}) == ErrorCode.INVALID_CONFIG
+        assert create(client, **{"frazil.otlp": "logs", "retention.ms": "1"}) == (
+            ErrorCode.INVALID_CONFIG
+        )
+        assert create(client, **{"frazil.otlp": "logs"}) == ErrorCode.NONE
+        assert create(client) == ErrorCode.TOPIC_ALREADY_EXISTS
+        grown = CreatePartitionsRequest(
+            topics=[CreatePartitionsRequest.CreatePartitionsTopic(name="mine", count=3)]
+        )
+        assert client.ask(CreatePartitionsResponse, grown, 3).results[0].error_code == 0
+        before = described(client)
+        for index, records in enumerate((1, 2, 3)):
+            request = produce("mine", [batch([body(index * 10 + n) for n in range(records)])])
+            request.topic_data[0].partition_data[0].index = index
+            result = client.ask(ProduceResponse, request, VERSION).responses[0]
+            (found,) = result.partition_responses
+            assert (found.index, found.error_code, found.base_offset) == (index, 0, 0)
+        assert ends(port) == [0, 1, 2, 3]
+        erased = DeleteRecordsRequest(
+            topics=[
+                DeleteRecordsRequest.DeleteRecordsTopic(
+                    "mine", [DeleteRecordsRequest.DeleteRecordsPartition(0, -1)]
+                )
+            ]
+        )
+        (topic,) = client.ask(DeleteRecordsResponse, erased, 2).topics
+        assert topic.partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    with opened_port(tmp_path) as (port, client):
+        assert described(client) == before == {TOPIC: [0], "mine": [0, 1, 2]}
+        assert create(client, "other", **{"frazil.otlp": "logs"}) == ErrorCode.NONE
+        send(client, batch([body(99)]))
+        assert ends(port) == [1, 1, 2, 3, 0], "what has records is not used again"
+
+
+def create(client: Client, name: str = "mine", **configs: str) -> int:
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name,
+        num_partitions=1,
+        replication_factor=1,
+        configs=[CreateTopicsRequest.CreatableTopicConfig(*each) for each in configs.items()],
+    )
+    (result,) = client.ask(CreateTopicsResponse, CreateTopicsRequest(topics=[topic]), 7).topics
+    return result.error_code
+
+
+def described(client: Client) -> dict[str | None, list[int]]:
+    """The partitions of topics of logs."""
+    response = client.ask(MetadataResponse, MetadataRequest(topics=None), 12)
+    return {
+        topic.name: [each.partition_index for each in topic.partitions]
+        for topic in response.topics
+        if topic.name in (TOPIC, "mine")
+    }
+
+
+def ends(port: OpenedPort) -> list[int]:
+    return [each.view.durable_watermark for each in port.log.topic(TOPIC).partitions]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from socket import SO_LINGER, SOL_SOCKET
 
 import pytest
 
+from frazil.kafka import KafkaUse
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.wire.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
@@ -26,14 +32,14 @@ from frazil.kafka.wire.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from frazil.kafka.wire.messages.produce import ProduceResponse
+from frazil.kafka.wire.messages.produce import ProduceRequest, ProduceResponse
 from frazil.kafka.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
 from frazil.log import Marker, Record, encode_batch, marker_of, parse_header
 from frazil.settings import LogConfig, TopicConfig
-from tests.kafka.port.opened import Client, OpenedPort, opened
+from tests.kafka.port.opened import TIMEOUT_S, Client, OpenedPort, opened
 from tests.kafka.port.test_connection import produce
 
 ID = "x"
@@ -70,6 +76,12 @@ def send(
     client: Client, who: Identity, sequence: int, version: int, *, transactional: bool = True
 ) -> int:
     """Send a batch to the first partition. Returns its code."""
+    request = batch_of(who, sequence, transactional=transactional)
+    response = client.ask(ProduceResponse, request, version)
+    return response.responses[0].partition_responses[0].error_code
+
+
+def batch_of(who: Identity, sequence: int, *, transactional: bool = True) -> ProduceRequest:
     data = encode_batch(
         [Record(offset=0, timestamp_ms=1, key=b"k", value=b"%d" % sequence)],
         producer_id=who[0],
@@ -79,8 +91,7 @@ def send(
     )
     request = produce("t", [data])
     request.transactional_id = ID
-    response = client.ask(ProduceResponse, request, version)
-    return response.responses[0].partition_responses[0].error_code
+    return request
 
 
 def end(client: Client, who: Identity, version: int, *, is_commit: bool = True) -> EndTxnResponse:
@@ -220,3 +231,38 @@ def test_a_marker_that_compaction_removed_hides_nothing(tmp_path: Path) -> None:
             data = data[header.size_bytes :]
         assert Marker.ABORT not in markers
         assert found.aborted_transactions == []
+
+
+def test_a_producer_leaves_while_its_partition_joins(tmp_path: Path) -> None:
+    """Requests that wait for the same transaction are served nevertheless."""
+    failures: list[str] = []
+    with opened(tmp_path) as port, port.client() as client:
+        port.log.create_topic("t", TopicConfig(partitions=1))
+        port.loop.set_exception_handler(lambda _, context: failures.append(str(context)))
+        who = init(client)
+        is_free = threading.Event()
+        port.log.writer.run(is_free.wait)  # nothing becomes durable
+        try:
+            with port.client() as leaving:
+                leaving.send(batch_of(who, 0), 12)
+                await_use(port, lambda use: use.in_flight_bytes > 0)
+                # Closed with a reset: after an end, what has arrived is still answered.
+                leaving.socket.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+            await_use(port, lambda use: use.connections == 1)
+            client.send(batch_of(who, 0), 12)
+            await_use(port, lambda use: use.in_flight_bytes > 0)
+        finally:
+            is_free.set()
+        _, response = client.receive(ProduceResponse, 12)
+        assert response.responses[0].partition_responses[0].error_code == 0
+        assert end(client, who, 5).error_code == 0
+        assert values(port) == [b"0"]
+    assert not failures
+
+
+def await_use(port: OpenedPort, is_met: Callable[[KafkaUse], bool]) -> None:
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while not is_met(port.use()):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)
+    port.use()  # what was read by then has reached its handler

@@ -20,6 +20,8 @@ from frazil.lake.read.table_reader import TableReader
 from frazil.log import Log, Record, append_of_records
 from frazil.model import Signal, SystemClock
 from frazil.settings import LakeConfig, TopicConfig
+from tests.conformance.cases import log as log_record
+from tests.conformance.cases import logs
 from tests.lake.inline_tasks import run_inline
 from tests.lake.maintain.tables import compact
 from tests.lake.rows import bodies, rows_of
@@ -78,6 +80,29 @@ def from_table(folder: Path, table: str, limits: ReadLimits) -> list[str]:
     reader.close()
     assert [rows.begin for rows in parts] == [0, *(rows.end for rows in parts[:-1])]
     return [row for rows in parts for row in rows_of(rows.batch)]
+
+
+def test_partitions_that_are_added_are_followed(folder: Path) -> None:
+    """By a reader that is open, and by one that comes back."""
+    with Log.open(RealDisk(folder), clock=CLOCK, rand=random.SystemRandom()) as log:
+        log.create_topic("otlp_logs", TopicConfig())
+        followers = Followers(log, RealDisk(folder), None)
+        record = Record(offset=0, timestamp_ms=1, key=None, value=logs(log_record(1)))
+        for count in (2, 3):
+            with followers.follow("logs", "one", "latest") as reader:
+                assert reader.read() is None
+                log.add_partitions("otlp_logs", count)
+                appended = append_of_records([record])
+                log.append("otlp_logs", appended, partition=count - 1).result()
+                rows = reader.read()
+                assert rows is not None and (rows.partition, rows.begin) == (count - 1, 0)
+                reader.ack(rows)
+        log.add_partitions("otlp_logs", 4)
+        log.append("otlp_logs", append_of_records([record]), partition=3).result()
+        with followers.follow("logs", "one", "latest") as reader:
+            rows = reader.read()
+            assert rows is not None and rows.partition == 3
+            assert reader.read() is None
 
 
 def test_a_reader_is_open_once(folder: Path) -> None:

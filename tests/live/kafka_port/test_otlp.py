@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 import frazil
 from frazil.errors import Unavailable
@@ -47,6 +50,8 @@ class Sender:
     """A producer that notes which requests were acknowledged and which refused."""
 
     def __init__(self, node: Node, **settings: Any) -> None:
+        self.topics: Mapping[Signal, str] | None = None
+        """Topics to send to, if not those of the signals."""
         self.acknowledged: set[str] = set()
         self.errors: list[KafkaError] = []
         address = f"127.0.0.1:{node.kafka_port}"
@@ -62,7 +67,8 @@ class Sender:
                 self.errors.append(error)
 
         value = request(signal, name) if body is None else body
-        self.producer.produce(signal.topic, value, on_delivery=delivered)
+        topic = signal.topic if self.topics is None else self.topics[signal]
+        self.producer.produce(topic, value, on_delivery=delivered)
 
     def flush(self) -> None:
         assert self.producer.flush(WAIT_S) == 0
@@ -117,6 +123,7 @@ def test_requests_become_rows_once(tmp_path: Path) -> None:
         check_settings(node)
         check_transactions(node)
         names = {f"{which}-{number}" for which in range(4) for number in range(COUNT)}
+        names |= check_declared(node)
         wanted = dict.fromkeys(sorted(names | {"good", "committed"}), 2)
         for table in NAMES:
             await_rows(node, table, wanted)
@@ -165,6 +172,115 @@ def check_transactions(node: Node) -> None:
         else:
             sender.producer.commit_transaction(WAIT_S)
     assert not sender.errors
+
+
+def check_declared(node: Node) -> set[str]:
+    """Topics of other names, with several partitions, over a kill, deleted and created again: rows
+    as those of the others. Clients see only what was sent to the topic. Returns the names of
+    rows."""
+    topics = {signal: f"shop.{signal}" for signal in Signal}
+    declare(node, topics, 2)
+    senders = [Sender(node, **{"enable.idempotence": each}) for each in (True, False)]
+    refused = Sender(node)
+    for sender in (*senders, refused):
+        sender.topics = topics
+    names = [f"declared-{number}" for number in range(2 * COUNT)]
+    for number, name in enumerate(names):
+        for signal in Signal:
+            senders[number % 2].send(signal, name)
+        if number == COUNT:
+            node.kill()
+            node.start()
+    for sender in senders:
+        sender.flush()
+        assert not sender.errors
+    for signal in Signal:
+        refused.send(signal, "refused", b"not telemetry")
+    refused.flush()
+    assert [error.code() for error in refused.errors] == 3 * [KafkaError.INVALID_RECORD]
+    both = Sender(node, **{"transactional.id": "declared"})
+    both.producer.init_transactions(WAIT_S)
+    for name in ("declared-aborted", "declared-committed"):
+        both.producer.begin_transaction()
+        for signal in Signal:
+            both.topics = topics
+            both.send(signal, name)
+            both.topics = None  # the signal's own topic, in the same transaction
+            both.send(signal, f"{name}-2")
+        both.flush()
+        if name == "declared-aborted":
+            both.producer.abort_transaction(WAIT_S)
+        else:
+            both.producer.commit_transaction(WAIT_S)
+    assert not both.errors
+    values = read_all(node, topics[Signal.LOGS], 2)
+    found = {log_names(value)[0] for value in values}
+    assert len(values) == len(found) and found == {*names, "declared-committed"}
+    return found | {"declared-committed-2"} | check_declared_again(node, topics)
+
+
+def check_declared_again(node: Node, topics: Mapping[Signal, str]) -> set[str]:
+    """The topics are deleted; their rows stay."""
+    command = [*COMMAND, "topics", "delete", "--yes", "--url", node.url]
+    for topic in topics.values():
+        subprocess.run([*command, topic], timeout=WAIT_S, check=True, capture_output=True)
+    declare(node, topics, 1)
+    assert not read_all(node, topics[Signal.LOGS], 1)
+    sender = Sender(node)
+    sender.topics = topics
+    for signal in Signal:
+        sender.send(signal, "declared-again")
+    sender.flush()
+    (value,) = read_all(node, topics[Signal.LOGS], 1)
+    assert log_names(value) == 2 * ["declared-again"]
+    return {"declared-again"}
+
+
+def declare(node: Node, topics: Mapping[Signal, str], partitions: int) -> None:
+    for signal, topic in topics.items():
+        subprocess.run(
+            [
+                *(*COMMAND, "topics", "create", topic, "--url", node.url),
+                *("--partitions", str(partitions), "--setting", f"frazil.otlp={signal}"),
+            ],
+            timeout=WAIT_S,
+            check=True,
+            capture_output=True,
+        )
+
+
+def read_all(node: Node, topic: str, partitions: int) -> list[bytes]:
+    """Return the committed records of a topic."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{node.kafka_port}",
+            "group.id": "unused",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    places = [KafkaPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)]
+    consumer.assign(places)
+    values: list[bytes] = []
+    ended: set[int] = set()
+    while len(ended) < partitions:
+        message = consumer.poll(WAIT_S)
+        assert message is not None
+        error, value, partition = message.error(), message.value(), message.partition()
+        if error is None:
+            assert isinstance(value, bytes)
+            values.append(value)
+        else:
+            assert error.code() == KafkaError._PARTITION_EOF and partition is not None
+            ended.add(partition)
+    consumer.close()
+    return values
+
+
+def log_names(body: bytes) -> list[str]:
+    request = ExportLogsServiceRequest.FromString(body)
+    (resource,) = request.resource_logs
+    return [each.event_name for scope in resource.scope_logs for each in scope.log_records]
 
 
 def check_lake(folder: Path, wanted: dict[str, int]) -> None:

@@ -52,6 +52,8 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._turn = asyncio.Lock()
         self._decisions: dict[Decision, bool] = {}
+        self.version = 0
+        """Changes with the ACLs."""
         self._index = AclIndex((self._file.read() or AclTable()).bindings)
 
     @property
@@ -71,6 +73,7 @@ class Authorizer:
             await self._threads.run(self._file.write, AclTable(sorted(after)))
             self._index = AclIndex(after)
             self._decisions.clear()
+            self.version += 1
 
     def may(
         self, principal: str, host: str, operation: AclOperation, kind: ResourceType, name: str

@@ -21,12 +21,12 @@ from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.fetch.commit_watch import CommitWatch, readable_end
 from frazil.kafka.fetch.reader_pool import ReaderKey, ReaderPool
 from frazil.kafka.router import ApiRouter
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.kafka.wire.messages.fetch import FetchRequest, FetchResponse
 from frazil.log import (
     LEADER_EPOCH,
     AbortedTransaction,
     Isolation,
-    Log,
     Partition,
     StoredBatch,
 )
@@ -92,7 +92,7 @@ class Fetch:
 
     def __init__(
         self,
-        log: Log,
+        log: ClientTopics,
         watch: CommitWatch,
         responses: ByteAllowance,
         config: KafkaPortConfig,

@@ -7,12 +7,13 @@ from frazil.httpd import WorkerThreads
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.router import ApiRouter
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.kafka.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from frazil.kafka.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from frazil.log import LEADER_EPOCH, Log, Partition, record_at_time
+from frazil.log import LEADER_EPOCH, Partition, record_at_time
 
 LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 2, 23
 READ_COMMITTED = 1
@@ -26,7 +27,7 @@ EPOCH_VERSION = 4
 class Offsets:
     """Owned by the event loop."""
 
-    def __init__(self, log: Log, threads: WorkerThreads) -> None:
+    def __init__(self, log: ClientTopics, threads: WorkerThreads) -> None:
         self._log = log
         self._threads = threads
 

@@ -69,6 +69,14 @@ class ConsumerMember:
         return sum(len(each or "") for each in (*texts, *self.topics))
 
 
+class SeenTopics(NamedTuple):
+    """Topics that match the regular expression of a member, and that it may describe."""
+
+    names: tuple[str, ...]
+    version: tuple[int, int]
+    """Of the topics and the ACLs."""
+
+
 class ConsumerGroupData:
     """All that is stored of a group. No partition ever has two owners."""
 
@@ -84,6 +92,9 @@ class ConsumerGroupData:
         """What each member shall own in the end."""
         self.regexes: dict[str, tuple[str, ...]] = {}
         """Topics that match each regular expression of a member."""
+        self.seen: dict[str, SeenTopics] = {}
+        """By member id, if there are ACLs. Not stored: until a member is heard of after a restart,
+        the topics of its regular expression are what they were."""
         self.static: dict[str, str] = {}
         """Member id by instance id."""
         self.owners: dict[IdPartition, str] = {}
@@ -96,7 +107,7 @@ class ConsumerGroupData:
         other.assignment_epoch, other.size_bytes = self.assignment_epoch, self.size_bytes
         other.members, other.target = dict(self.members), dict(self.target)
         other.regexes, other.static = dict(self.regexes), dict(self.static)
-        other.owners = dict(self.owners)
+        other.owners, other.seen = dict(self.owners), dict(self.seen)
         return other
 
     def put(self, member: ConsumerMember) -> None:
@@ -119,6 +130,7 @@ class ConsumerGroupData:
         self._release(member)
         del self.members[member.member_id]
         self.target.pop(member.member_id, None)
+        self.seen.pop(member.member_id, None)
 
     def _release(self, member: ConsumerMember) -> None:
         self.size_bytes -= member.size_bytes
@@ -126,6 +138,13 @@ class ConsumerGroupData:
             del self.static[member.instance_id]
         for partition in member.assigned | member.revoking:
             del self.owners[partition]
+
+    def matching(self, member: ConsumerMember) -> tuple[str, ...]:
+        """Return the topics that match the regular expression of a member."""
+        if member.regex is None:
+            return ()
+        seen = self.seen.get(member.member_id)
+        return self.regexes.get(member.regex, ()) if seen is None else seen.names
 
     def subscribed_topics(self) -> set[str]:
         """Return the names of all topics that members are subscribed to, existing or not."""

@@ -27,6 +27,7 @@ from frazil.kafka.groups.offset_queries import OffsetQueries
 from frazil.kafka.groups.offsets import OffsetStore
 from frazil.kafka.groups.rebalance import Rebalance
 from frazil.kafka.groups.timers import GroupTimers
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.log import Log
 from frazil.model import Clock, Rand, SteadyTime
 from frazil.settings import GroupsConfig
@@ -36,10 +37,19 @@ class GroupCoordinator:
     """Owned by one thread: it calls every method, and runs what is posted and what is due."""
 
     def __init__(
-        self, log: Log, config: GroupsConfig, *, clock: Clock, rand: Rand, post: Post
+        self,
+        log: Log,
+        config: GroupsConfig,
+        *,
+        clock: Clock,
+        rand: Rand,
+        post: Post,
+        topics: ClientTopics | None = None,
+        has_acls: bool = False,
     ) -> None:
-        """Read `__consumer_offsets`, if it exists."""
-        self._log = log
+        """Read `__consumer_offsets`, if it exists. `topics` are those that groups can read; without
+        it, those of the log."""
+        self._topics = topics or log
         self.recent_lag = RecentLag(self.lag, clock)
         self.timers = GroupTimers(clock)
         time = SteadyTime(clock)
@@ -48,7 +58,7 @@ class GroupCoordinator:
         self.offsets = OffsetStore()
         if journal.has_topic:
             load(journal.partition, self.groups, self.offsets)
-        self.known_topics = KnownTopics(log, self.timers)
+        self.known_topics = KnownTopics(self._topics, self.timers, has_acls=has_acls)
         self._rebalance = rebalance = Rebalance(self.groups)
         self.membership = Membership(self.groups, rebalance)
         self.assignment = Assignment(self.groups, rebalance)
@@ -68,7 +78,7 @@ class GroupCoordinator:
 
     def _partition_count(self, topic: str) -> int:
         try:
-            return len(self._log.topic(topic).partitions)
+            return len(self._topics.topic(topic).partitions)
         except Unknown:
             return 0
 
@@ -89,7 +99,7 @@ class GroupCoordinator:
 
     def lag(self) -> list[GroupLag]:
         """Return how far each group is behind, by partition. Any thread may call it."""
-        return lag_of(self._log, self.groups, self.offsets)
+        return lag_of(self._topics, self.groups, self.offsets)
 
 
 def _ignore(_: ErrorCode) -> None:

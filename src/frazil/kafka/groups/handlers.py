@@ -212,4 +212,5 @@ def _client_of(context: RequestContext) -> JoiningClient:
         client_id=context.client_id,
         client_host=f"/{context.client_host}",
         api_version=context.api_version,
+        visibility=context.visibility,
     )

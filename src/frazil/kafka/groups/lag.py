@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from frazil.errors import Unknown
 from frazil.kafka.groups.groups import Groups
 from frazil.kafka.groups.offsets import OffsetStore
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.log import Log
 from frazil.model import Clock, TopicPartition
 
@@ -34,7 +35,7 @@ class GroupLag:
         return max(0, self.end_offset - self.committed_offset)
 
 
-def lag_of(log: Log, groups: Groups, offsets: OffsetStore) -> list[GroupLag]:
+def lag_of(log: Log | ClientTopics, groups: Groups, offsets: OffsetStore) -> list[GroupLag]:
     """Return the lag of all groups. Partitions that no longer exist have none."""
     found = []
     # `list` and `sorted` copy: the owner of the groups may change them meanwhile.

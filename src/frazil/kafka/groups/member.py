@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from frazil.kafka.context import TopicVisibility
 from frazil.kafka.groups.timers import GroupTimer
 from frazil.kafka.wire.messages.join_group import JoinGroupResponse
 from frazil.kafka.wire.messages.sync_group import SyncGroupResponse
@@ -26,6 +27,8 @@ class JoiningClient:
     client_id: str
     client_host: str
     api_version: int
+    visibility: TopicVisibility | None = None
+    """Which topics it may describe; None if all."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -80,9 +80,12 @@ class PendingProduce:
         self._response.responses[-1].partition_responses.append(result)
         return result
 
-    def await_appends(self, partition: Partition, submitted: Sequence[Submitted]) -> None:
-        """Answer a partition when all appends of its batch are durable."""
-        result = self._add(partition.index)
+    def await_appends(
+        self, index: int, partition: Partition, submitted: Sequence[Submitted]
+    ) -> None:
+        """Answer a partition when all appends of its batch are durable. `index` is what the client
+        calls it."""
+        result = self._add(index)
         self._open_count += 1
         waiting = len(submitted)
 

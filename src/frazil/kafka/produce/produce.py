@@ -22,7 +22,8 @@ from frazil.kafka.produce.otlp_batches import CheckedBatch, OtlpBatches
 from frazil.kafka.produce.pending import PendingProduce, Submitted
 from frazil.kafka.produce.refused_sequences import RefusedSequences
 from frazil.kafka.router import ApiRouter, PendingReply
-from frazil.kafka.topics.topics import TELEMETRY, why_read_only
+from frazil.kafka.topics.client_topics import ClientTopics
+from frazil.kafka.topics.topics import why_read_only
 from frazil.kafka.transactions.handlers import TransactionHandlers
 from frazil.kafka.wire.messages.produce import ProduceRequest
 from frazil.log import (
@@ -30,7 +31,6 @@ from frazil.log import (
     AppendResult,
     BatchHeader,
     Compression,
-    Log,
     is_compressed,
     parse_header,
     read_records,
@@ -59,7 +59,7 @@ class Produce:
 
     def __init__(
         self,
-        log: Log,
+        log: ClientTopics,
         inbox: LoopInbox,
         clock: Clock,
         threads: WorkerThreads,
@@ -88,7 +88,7 @@ class Produce:
         if only is None or self._joins(request, context):
             return None
         target, records = only
-        if target.topic in TELEMETRY or not _is_checked_inline(records):
+        if self._log.signal_of(target.topic) is not None or not _is_checked_inline(records):
             return None
         if self._log.has_topic(target.topic) and self._stored_form(target.topic) != (None, None):
             return None
@@ -108,7 +108,9 @@ class Produce:
             pending.refuse(target.partition, *_reason(refused))
         else:
             self._refused.accepted(target, append.header)
-            pending.await_appends(self._log.partition(*target), [Submitted(append, appended)])
+            pending.await_appends(
+                target.partition, self._log.partition(*target), [Submitted(append, appended)]
+            )
         return pending.sealed()
 
     async def produce(
@@ -167,19 +169,19 @@ class Produce:
             self._note_refused(target, records)
             raise
         self._refused.accepted(target, header)
-        pending.await_appends(self._log.partition(*target), submitted)
+        pending.await_appends(target.partition, self._log.partition(*target), submitted)
 
     def _check_writable(self, target: TopicPartition) -> None:
         """Raise if clients cannot write to a partition."""
         why = why_read_only(self._log.partition(*target).topic)
-        if target.topic in TELEMETRY and self._otlp is None:
+        if self._log.signal_of(target.topic) is not None and self._otlp is None:
             why = f"topic {target.topic} holds telemetry, which cannot be checked here"
         if why is not None:
             raise _Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, Rejected(why))
 
     async def _checked(self, topic: str, records: memoryview) -> CheckedBatch:
         """Return a valid batch for a topic."""
-        signal = TELEMETRY.get(topic)
+        signal = self._log.signal_of(topic)
         if signal is not None:
             assert self._otlp is not None
             return await self._threads.run(_valid_otlp, self._otlp, signal, records)
@@ -285,12 +287,12 @@ class Produce:
             for data in topic.partition_data:
                 target = TopicPartition(topic.name, data.index)
                 try:
-                    self._log.partition(*target)
+                    stored = self._log.stored(target)
                     header = parse_header(memoryview(data.records or b""))
                 except FrazilError:
                     continue  # refused later, with its reason
                 if header.is_transactional and why_read_only(target.topic) is None:
-                    targets[target] = header
+                    targets[stored] = header
         if not targets:
             return ErrorCode.NONE
         header = next(iter(targets.values()))
@@ -303,7 +305,8 @@ class Produce:
         target: TopicPartition,
         header: BatchHeader,
     ) -> None:
-        code = self._transactions.check_produced(request.transactional_id, header, target, context)
+        stored = self._log.stored(target)
+        code = self._transactions.check_produced(request.transactional_id, header, stored, context)
         if code is not ErrorCode.NONE:
             raise _Refused(code, Rejected(_WHY_NOT.get(code, "the producer is not known")))
 

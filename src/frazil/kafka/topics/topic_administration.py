@@ -13,6 +13,7 @@ from frazil.kafka.broker import NODE_ID
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.router import ApiRouter
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.kafka.topics.topic_configs import (
     LIST,
     OWN,
@@ -33,7 +34,6 @@ from frazil.kafka.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from frazil.kafka.wire.schema import UUID_ZERO
-from frazil.log import Log
 from frazil.settings import KafkaPortConfig, TopicConfig
 
 DELETE_TOPICS, DELETE_RECORDS, ALTER_CONFIGS, CREATE_PARTITIONS = 20, 21, 33, 37
@@ -54,7 +54,7 @@ class TopicAdministration:
 
     def __init__(
         self,
-        log: Log,
+        log: ClientTopics,
         config: KafkaPortConfig,
         threads: WorkerThreads,
         on_deleted: Callable[[str], None],
@@ -171,7 +171,7 @@ class TopicAdministration:
         """Return the new start of a partition, and the code for the client."""
         try:
             partition = self._log.partition(topic, asked.partition_index)
-            if is_protected(topic):
+            if is_protected(partition.topic):
                 return NO_OFFSET, ErrorCode.TOPIC_AUTHORIZATION_FAILED
             before = asked.offset
             if before == ALL_RECORDS:
@@ -253,6 +253,8 @@ class TopicAdministration:
             protected = _protected(name)
             if protected is not None:
                 return protected
+            if self._log.is_declared(name):
+                return ErrorCode.INVALID_CONFIG, f"settings of {name} are those of all telemetry"
             changed = self._changed(config, values)
             if is_real:
                 changes = {

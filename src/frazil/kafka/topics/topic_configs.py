@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from frazil.errors import Malformed
+from frazil.model import Signal
 from frazil.settings import KafkaPortConfig, LogConfig, TopicConfig
 
 INT32_MAX = 2**31 - 1
@@ -25,6 +26,9 @@ COMPRESSIONS = {
     "none": "uncompressed",
 }
 TIMESTAMPS = {"create": "CreateTime", "append": "LogAppendTime"}
+
+OTLP = "frazil.otlp"
+"""Declares a new topic as OTLP; the value is a signal."""
 
 WITHOUT_EFFECT = frozenset(
     {
@@ -175,13 +179,32 @@ def with_configs(
     return TopicConfig(**values)
 
 
+def split_otlp(
+    configs: Mapping[str, str | None],
+) -> tuple[Signal | None, Mapping[str, str | None]]:
+    """Return the signal of a topic that a client declares as OTLP, and its other settings. Raises
+    `Malformed` if there is no such signal, or if one of the others is that of all telemetry."""
+    value = configs.get(OTLP)
+    others = {name: each for name, each in configs.items() if name != OTLP}
+    if value is None:
+        return None, others
+    if value not in set(Signal):
+        raise Malformed(f"{OTLP} cannot be {value!r}; it is one of {', '.join(Signal)}")
+    for name, each in others.items():
+        if name in OWN and each is not None:
+            raise Malformed(
+                f"{name} cannot be set with {OTLP}: telemetry is kept as [retention] says"
+            )
+    return Signal(value), others
+
+
 def is_topic_config(name: str, log: LogConfig) -> bool:
     """Return whether topics have a setting of this name."""
     return name in OWN or name in WITHOUT_EFFECT or name in dict(_fixed(log))
 
 
 def config_entries(
-    config: TopicConfig, port: KafkaPortConfig, log: LogConfig, *, is_telemetry: bool = False
+    config: TopicConfig, port: KafkaPortConfig, log: LogConfig, signal: Signal | None = None
 ) -> Iterator[ConfigEntry]:
     """Yield every setting of a topic, by name. Records of telemetry get the time of the node."""
     default = default_config(port)
@@ -196,9 +219,10 @@ def config_entries(
     }
     for name, (value, kind) in _fixed(log):
         entries[name] = ConfigEntry(name=name, value=value, kind=kind, is_default=True)
-    if is_telemetry:
+    if signal is not None:
         time_type = entries["message.timestamp.type"]
         entries[time_type.name] = replace(time_type, value="LogAppendTime")
+        entries[OTLP] = ConfigEntry(name=OTLP, value=signal.value, kind=STRING, is_default=False)
     for name in sorted(entries):
         yield entries[name]
 

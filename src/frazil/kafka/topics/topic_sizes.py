@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from frazil.kafka.context import RequestContext
 from frazil.kafka.router import ApiRouter
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.kafka.wire.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
-from frazil.log import Log
 
 DESCRIBE_LOG_DIRS = 35
 LOG_DIRECTORY = "log"
@@ -20,7 +20,7 @@ LOG_DIRECTORY = "log"
 class TopicSizes:
     """Owned by the event loop."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: ClientTopics) -> None:
         self._log = log
 
     def register(self, router: ApiRouter) -> None:
@@ -55,9 +55,9 @@ class TopicSizes:
                     topic.name,
                     [
                         DescribeLogDirsResponse.DescribeLogDirsPartition(
-                            partition.index, partition.view.size_bytes
+                            index, partition.view.size_bytes
                         )
-                        for partition in topic.partitions
-                        if wanted is None or partition.index in wanted[topic.name]
+                        for index, partition in enumerate(topic.partitions)
+                        if wanted is None or index in wanted[topic.name]
                     ],
                 )

@@ -13,11 +13,13 @@ from frazil.kafka.broker import NODE_ID, Broker
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.router import ApiRouter
+from frazil.kafka.topics.client_topics import TELEMETRY, ClientTopics
 from frazil.kafka.topics.topic_configs import (
     ConfigEntry,
     broker_entries,
     config_entries,
     default_config,
+    split_otlp,
     with_configs,
 )
 from frazil.kafka.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -31,7 +33,7 @@ from frazil.kafka.wire.messages.describe_configs import (
 )
 from frazil.kafka.wire.messages.metadata import MetadataRequest, MetadataResponse
 from frazil.kafka.wire.schema import UUID_ZERO
-from frazil.log import DEAD_LETTERS, LEADER_EPOCH, Log, Topic, check_name
+from frazil.log import DEAD_LETTERS, LEADER_EPOCH, Topic, check_name
 from frazil.model import Signal
 from frazil.settings import KafkaPortConfig, TopicConfig
 
@@ -39,8 +41,6 @@ METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS, DESCRIBE_CLUSTER = 3, 19, 32, 60
 
 INTERNAL_PREFIX = "__"
 """Topics that only the node itself writes to."""
-TELEMETRY = {signal.topic: signal for signal in Signal}
-"""Topics whose records are OTLP requests."""
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_SOURCE = 1, 4, 5
@@ -67,9 +67,9 @@ def is_protected(topic: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LogTopics:
-    """What ACLs need to know of the log's topics."""
+    """What ACLs need to know of the topics."""
 
-    log: Log
+    log: ClientTopics
     creates: bool
     """Whether Metadata creates topics."""
 
@@ -87,7 +87,11 @@ class Topics:
     """Owned by the event loop."""
 
     def __init__(
-        self, log: Log, broker: Broker, config: KafkaPortConfig, threads: WorkerThreads
+        self,
+        log: ClientTopics,
+        broker: Broker,
+        config: KafkaPortConfig,
+        threads: WorkerThreads,
     ) -> None:
         self._log = log
         self._broker = broker
@@ -168,13 +172,13 @@ class Topics:
             is_internal=topic.name.startswith(INTERNAL_PREFIX),
             partitions=[
                 MetadataResponse.MetadataResponsePartition(
-                    partition_index=partition.index,
+                    partition_index=index,
                     leader_id=NODE_ID,
                     leader_epoch=LEADER_EPOCH,
                     replica_nodes=[NODE_ID],
                     isr_nodes=[NODE_ID],
                 )
-                for partition in topic.partitions
+                for index in range(len(topic.partitions))
             ],
         )
 
@@ -208,12 +212,15 @@ class Topics:
         if is_protected(name):
             why = f"topic {name} belongs to the node: it creates it itself"
             raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
-        config = self._config_of(asked)
+        config, signal = self._config_of(asked)
         topic_id = UUID_ZERO
         if is_real:
-            topic = await self._create(name, config)
+            if signal is None:
+                topic = await self._create(name, config)
+            else:
+                topic = await self._threads.run(self._log.declare, name, signal, config.partitions)
             config, topic_id = topic.config, topic.topic_id.bytes
-        entries = config_entries(config, self._config, self._log.config)
+        entries = config_entries(config, self._config, self._log.config, signal)
         return CreateTopicsResponse.CreatableTopicResult(
             name=name,
             topic_id=topic_id,
@@ -228,7 +235,10 @@ class Topics:
             ],
         )
 
-    def _config_of(self, asked: CreateTopicsRequest.CreatableTopic) -> TopicConfig:
+    def _config_of(
+        self, asked: CreateTopicsRequest.CreatableTopic
+    ) -> tuple[TopicConfig, Signal | None]:
+        """Return the settings of a new topic, and its signal if it is declared as OTLP."""
         partitions: int | None = None if asked.num_partitions == -1 else asked.num_partitions
         if asked.assignments:
             partitions = _assigned(asked.assignments)
@@ -243,7 +253,8 @@ class Topics:
         except Malformed as error:
             raise _Refused(ErrorCode.INVALID_PARTITIONS, str(error)) from None
         try:
-            return with_configs(config, {c.name: c.value for c in asked.configs}, self._log.config)
+            signal, configs = split_otlp({c.name: c.value for c in asked.configs})
+            return with_configs(config, configs, self._log.config), signal
         except Malformed as error:
             raise _Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
 
@@ -266,9 +277,8 @@ class Topics:
         entries: Iterable[ConfigEntry] = ()
         if kind == TOPIC_RESOURCE and self._log.has_topic(name):
             config = self._log.topic(name).config
-            entries = config_entries(
-                config, self._config, self._log.config, is_telemetry=name in TELEMETRY
-            )
+            signal = self._log.signal_of(name)
+            entries = config_entries(config, self._config, self._log.config, signal)
         elif kind == TOPIC_RESOURCE:
             code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}"
         elif kind == BROKER_RESOURCE and name in ("", str(NODE_ID)):

@@ -12,6 +12,7 @@ from frazil.kafka.error_codes import ErrorCode, error_code
 from frazil.kafka.groups.alarm import Alarm
 from frazil.kafka.producer_ids import ProducerIds
 from frazil.kafka.router import ApiRouter, PendingReply
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.kafka.topics.topics import why_read_only
 from frazil.kafka.transactions.coordinator import TransactionCoordinator
 from frazil.kafka.transactions.markers import OFFSETS
@@ -46,7 +47,7 @@ from frazil.kafka.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from frazil.log import BatchHeader, Log
+from frazil.log import BatchHeader
 from frazil.model import TopicPartition
 
 PRODUCE = 0
@@ -66,7 +67,7 @@ class TransactionHandlers:
     def __init__(
         self,
         coordinator: TransactionCoordinator,
-        log: Log,
+        log: ClientTopics,
         producer_ids: ProducerIds,
         threads: WorkerThreads,
     ) -> None:
@@ -137,8 +138,9 @@ class TransactionHandlers:
         client = ProducerEpoch(
             request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
         )
+        stored = [self._log.stored(each) for each in asked]
         self.coordinator.participation.add(
-            request.v3_and_below_transactional_id, client, asked, added
+            request.v3_and_below_transactional_id, client, stored, added
         )
         return pending
 
@@ -205,7 +207,7 @@ class TransactionHandlers:
     async def describe_transactions(
         self, request: DescribeTransactionsRequest, context: RequestContext
     ) -> DescribeTransactionsResponse:
-        return self.coordinator.queries.describe(request)
+        return self.coordinator.queries.describe(request, self._log.name_of)
 
     async def list_transactions(
         self, request: ListTransactionsRequest, context: RequestContext

@@ -16,6 +16,7 @@ from frazil.kafka.wire.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
+from frazil.model import TopicPartition
 
 PATTERN_CHARACTERS_MAX = 1000
 """Longest pattern of transactional ids."""
@@ -45,13 +46,19 @@ class TransactionQueries:
     def __init__(self, ids: TransactionalIds) -> None:
         self._ids = ids
 
-    def describe(self, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-        """Return the states of these ids."""
+    def describe(
+        self,
+        request: DescribeTransactionsRequest,
+        name_of: Callable[[TopicPartition], TopicPartition] = lambda stored: stored,
+    ) -> DescribeTransactionsResponse:
+        """Return the states of these ids. `name_of` tells what clients call a partition."""
         return DescribeTransactionsResponse(
-            transaction_states=[self._describe(each) for each in request.transactional_ids]
+            transaction_states=[self._describe(each, name_of) for each in request.transactional_ids]
         )
 
-    def _describe(self, transactional_id: str) -> DescribeTransactionsResponse.TransactionState:
+    def _describe(
+        self, transactional_id: str, name_of: Callable[[TopicPartition], TopicPartition]
+    ) -> DescribeTransactionsResponse.TransactionState:
         entry = self._ids.get(transactional_id)
         if entry is None:
             return DescribeTransactionsResponse.TransactionState(
@@ -59,7 +66,7 @@ class TransactionQueries:
             )
         current = entry.current
         by_topic: dict[str, list[int]] = {}
-        for topic, index in sorted(current.partitions):
+        for topic, index in sorted(map(name_of, current.partitions)):
             by_topic.setdefault(topic, []).append(index)
         return DescribeTransactionsResponse.TransactionState(
             transactional_id=transactional_id,

@@ -169,6 +169,8 @@ class Follower:
             rows = self._from_table()
             if rows is not None:
                 return rows
+            for partition in self._tail.find_partitions():
+                self._offsets.setdefault(partition, 0)  # added since: from its first row on
             is_behind = False
             for _ in self._offsets:
                 self._turn += 1

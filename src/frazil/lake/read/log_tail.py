@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import pyarrow as pa
 
-from frazil.errors import Malformed
+from frazil.errors import Malformed, Unknown
 from frazil.lake.append.slice import RECORDS, request_of
 from frazil.lake.append.task import decode_all
 from frazil.lake.read.window_reader import WindowRows
@@ -26,7 +27,8 @@ class LogTail:
         self.table = table
         self._log = log
         self._signal = signal
-        self._partitions = log.topic(topic).partitions
+        found = log.topic(topic)
+        self._topic_id, self._partitions = found.topic_id, found.partitions
         self._readers: dict[int, Reader] = {}
 
     @classmethod
@@ -53,6 +55,14 @@ class LogTail:
     @property
     def partitions(self) -> list[int]:
         return [partition.index for partition in self._partitions]
+
+    def find_partitions(self) -> list[int]:
+        """Look for partitions that were added. Returns all."""
+        with suppress(Unknown):  # deleted: readers of its partitions say so
+            found = self._log.topic(self.topic)
+            if found.topic_id == self._topic_id:
+                self._partitions = found.partitions
+        return self.partitions
 
     def start(self, partition: int) -> int:
         """Return the first offset in the log."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from frazil.kafka.access.acls import CLUSTER, AclOperation, ResourceType
@@ -14,6 +15,7 @@ from frazil.kafka.access.guards.checks import (
     Guarded,
     split,
 )
+from frazil.kafka.context import TopicVisibility
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.router import Reply
 from frazil.kafka.wire.messages.consumer_group_describe import ConsumerGroupDescribeResponse
@@ -294,7 +296,8 @@ async def offset_delete(guarded: Guarded) -> Reply:
 
 
 async def consumer_group_heartbeat(guarded: Guarded) -> Reply:
-    """Read the group, and describe the topics that are named."""
+    """Read the group, and describe the topics that are named. Of those that match a regular
+    expression the handler takes what the client may describe."""
     request, caller = guarded.request, guarded.caller
     if not caller.may_group(AclOperation.READ, request.group_id):
         return ConsumerGroupHeartbeatResponse(error_code=GROUP_REFUSED)
@@ -303,7 +306,8 @@ async def consumer_group_heartbeat(guarded: Guarded) -> Reply:
             return ConsumerGroupHeartbeatResponse(
                 error_code=TOPIC_REFUSED, error_message=NOT_ALLOWED
             )
-    return await guarded.go_on()
+    visibility = TopicVisibility(caller.sees_topic, caller.authorizer.version)
+    return await guarded.handle(request, replace(guarded.context, visibility=visibility))
 
 
 async def consumer_group_describe(guarded: Guarded) -> Reply:

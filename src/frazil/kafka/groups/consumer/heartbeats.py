@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from frazil.errors import TooLarge
+from frazil.kafka.context import TopicVisibility
 from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.consumer.known_topics import KnownTopics
 from frazil.kafka.groups.consumer.reconciliation import is_reconciled, reconcile
@@ -41,6 +42,7 @@ from frazil.kafka.groups.consumer_group import (
     ConsumerGroup,
     ConsumerGroupData,
     ConsumerMember,
+    SeenTopics,
 )
 from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.group import ClassicGroup
@@ -162,7 +164,21 @@ class ConsumerHeartbeats:
             and group.topics_version == self._topics.version
             and request.instance_id in (None, member.instance_id)
             and updated(member, request, client) is member
+            and self._has_seen(data, member, client)
         )
+
+    def _has_seen(
+        self, data: ConsumerGroupData, member: ConsumerMember, client: JoiningClient
+    ) -> bool:
+        """Return whether it is known which topics of its regular expression a member may
+        describe, of these topics and by these ACLs."""
+        if member.regex is None or client.visibility is None:
+            return True
+        seen = data.seen.get(member.member_id)
+        return seen is not None and seen.version == self._version(client.visibility)
+
+    def _version(self, visibility: TopicVisibility) -> tuple[int, int]:
+        return self._topics.version, visibility.version
 
     def _dismiss(self, group: ConsumerGroup, dismissal: Dismissal) -> None:
         group.queue.append(dismissal)
@@ -192,6 +208,9 @@ class ConsumerHeartbeats:
         if is_changed:
             self._topics.refresh()
         version = self._topics.version
+        for job in jobs:
+            if isinstance(job, _Heartbeat) and job.response is None:
+                is_changed |= self._look(after, job)
         is_rebalance = update_target(after, self._topics, is_changed=is_changed)
         for job in jobs:
             if isinstance(job, _Heartbeat) and job.response is None:
@@ -199,7 +218,7 @@ class ConsumerHeartbeats:
         now_ms = self._groups.time.now_ms()
         records = records_between(group.group_id, group.data, after, now_ms)
         if not records:
-            group.topics_version = version
+            group.topics_version, group.data.seen = version, after.seen
             _respond(jobs)
             return
         group.pending = after
@@ -289,6 +308,17 @@ class ConsumerHeartbeats:
         if member.member_id in group.sessions:
             self._sessions.heard(group, member.member_id)
         return before is None or (before.topics, before.regex) != (member.topics, member.regex)
+
+    def _look(self, data: ConsumerGroupData, job: _Heartbeat) -> bool:
+        """Find the topics that match the regular expression of a member, and that it may describe.
+        Returns whether they are others than before."""
+        member, visibility = data.members.get(job.request.member_id), job.client.visibility
+        if member is None or member.regex is None or visibility is None:
+            return False
+        before = data.matching(member)
+        names = tuple(filter(visibility.sees, self._topics.matching(member.regex)))
+        data.seen[member.member_id] = SeenTopics(names, self._version(visibility))
+        return names != before
 
     def _reconcile(self, group: ConsumerGroup, data: ConsumerGroupData, job: _Heartbeat) -> None:
         request = job.request

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from frazil.errors import Malformed
 from frazil.kafka.groups.timers import GroupTimers
+from frazil.kafka.topics.client_topics import ClientTopics
 from frazil.log import Log
 
 REFRESH_MS = 1_000
@@ -32,7 +33,11 @@ class KnownTopic(NamedTuple):
 class KnownTopics:
     """Owned by one thread."""
 
-    def __init__(self, log: Log, timers: GroupTimers) -> None:
+    def __init__(
+        self, log: Log | ClientTopics, timers: GroupTimers, *, has_acls: bool = False
+    ) -> None:
+        """With ACLs, members differ in the topics that a regular expression means."""
+        self.has_acls = has_acls
         self._log = log
         self._timers = timers
         self.version = 0

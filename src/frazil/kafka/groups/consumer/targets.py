@@ -7,7 +7,7 @@ from collections import Counter
 
 from frazil.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT_ASSIGNOR, MemberSubscription
 from frazil.kafka.groups.consumer.known_topics import KnownTopics
-from frazil.kafka.groups.consumer_group import ConsumerGroupData, ConsumerMember
+from frazil.kafka.groups.consumer_group import ConsumerGroupData
 
 
 def assignor_of(data: ConsumerGroupData) -> str:
@@ -20,8 +20,7 @@ def assignor_of(data: ConsumerGroupData) -> str:
 def update_target(data: ConsumerGroupData, topics: KnownTopics, *, is_changed: bool) -> bool:
     """Begin a new epoch if members have changed, or the topics that they are subscribed to, and
     compute its target. Returns whether it did."""
-    used = {member.regex for member in data.members.values() if member.regex is not None}
-    data.regexes = {regex: topics.matching(regex) for regex in sorted(used)}
+    data.regexes = _resolved(data, topics)
     metadata_hash = topics.hash_of(data.subscribed_topics())
     if is_changed or metadata_hash != data.metadata_hash:
         data.epoch += 1
@@ -29,12 +28,12 @@ def update_target(data: ConsumerGroupData, topics: KnownTopics, *, is_changed: b
     if data.epoch <= data.assignment_epoch:
         return False
     data.assignment_epoch = data.epoch
-    cache: dict[tuple[tuple[str, ...], str | None], frozenset[bytes]] = {}
+    cache: dict[tuple[tuple[str, ...], tuple[str, ...]], frozenset[bytes]] = {}
     subscribers = {}
     for member_id, member in data.members.items():
-        key = (member.topics, member.regex)
+        key = (member.topics, data.matching(member))
         if key not in cache:
-            cache[key] = _topic_ids(data, member, topics)
+            cache[key] = _topic_ids({*key[0], *key[1]}, topics)
         subscribers[member_id] = MemberSubscription(cache[key], member.instance_id)
     subscribed = frozenset[bytes]().union(*cache.values())
     counts = {topic_id: topics.by_id[topic_id].partitions for topic_id in sorted(subscribed)}
@@ -43,9 +42,19 @@ def update_target(data: ConsumerGroupData, topics: KnownTopics, *, is_changed: b
     return True
 
 
-def _topic_ids(
-    data: ConsumerGroupData, member: ConsumerMember, topics: KnownTopics
-) -> frozenset[bytes]:
-    matching = data.regexes.get(member.regex, ()) if member.regex is not None else ()
-    names = {*member.topics, *matching}
+def _resolved(data: ConsumerGroupData, topics: KnownTopics) -> dict[str, tuple[str, ...]]:
+    """Return the topics of each regular expression; if there are ACLs, those that a member who has
+    it may describe."""
+    used: dict[str, set[str]] = {}
+    for member in data.members.values():
+        if member.regex is not None:
+            names = used.setdefault(member.regex, set())
+            if topics.has_acls:
+                names.update(data.matching(member))
+    if not topics.has_acls:
+        return {regex: topics.matching(regex) for regex in sorted(used)}
+    return {regex: tuple(sorted(names)) for regex, names in sorted(used.items())}
+
+
+def _topic_ids(names: set[str], topics: KnownTopics) -> frozenset[bytes]:
     return frozenset(topics.by_name[name].topic_id for name in names if name in topics.by_name)
