@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from frazil.kafka.context import ConnectionState, NetworkAddress, RequestContext
+from frazil.kafka.produce import lone_producer
 from frazil.kafka.produce.lone_producer import (
     BYTES_MAX,
     RECOVER_FACTOR,
@@ -62,6 +63,7 @@ def test_its_batches_are_written_by_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answered like all others, repeated and refused ones, too; a second producer ends it."""
+    monkeypatch.setattr(lone_producer, "SLOW_MS", 60_000)  # however busy this machine is
     with opened(tmp_path) as port, port.client() as client, port.client() as other:
         port.log.create_topic("t", TopicConfig())
         threads: list[str] = []
