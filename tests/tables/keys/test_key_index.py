@@ -88,9 +88,7 @@ def test_the_index_equals_a_dictionary(steps: list[tuple[bool, list[object]]]) -
 
 
 @pytest.mark.parametrize("tag", [0, kernels.TAG_MASK, 77])
-def test_keys_with_equal_tags_are_told_apart(
-    tag: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_with_equal_tags_are_told_apart(tag: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every key has the same shard and tag, at both ends of the shard: only keys differ."""
 
     def hashes(block: KeyBlock, _: int) -> kernels.Longs:

@@ -141,7 +141,7 @@ def _find(
     """The address of the slot of a key, or minus the address where it belongs."""
     shard = (hashed >> SHARD_SHIFT) & SHARD_MASK
     tag = (hashed >> TAG_SHIFT) & TAG_MASK
-    at = shards[shard, ADDRESS] + 8 * _home(tag, shards[shard, HOMES])
+    at: int = shards[shard, ADDRESS] + 8 * _home(tag, shards[shard, HOMES])
     while True:
         slot = word_at(at)
         if slot == EMPTY:
@@ -157,9 +157,7 @@ def _find(
 
 
 @compiled
-def hash_keys(
-    width: int, data: int, offsets: int, count: int, seed: int, hashes: Longs
-) -> None:
+def hash_keys(width: int, data: int, offsets: int, count: int, seed: int, hashes: Longs) -> None:
     """Hash the keys of a block."""
     for position in range(count):
         hashes[position] = _hash(
@@ -349,7 +347,13 @@ def remove_rows(
 
 @compiled
 def find_in_rows(
-    address: int, length: int, rows: Longs, width: int, bases: Longs, blocks: Longs, block_count: int
+    address: int,
+    length: int,
+    rows: Longs,
+    width: int,
+    bases: Longs,
+    blocks: Longs,
+    block_count: int,
 ) -> int:
     """The first of these rows that has a key, or -1."""
     for number in range(len(rows)):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from frazil.tables.keys import kernels
 from frazil.tables.keys.kernels import (
@@ -23,7 +24,7 @@ from frazil.tables.keys.kernels import (
     Bits,
     Longs,
 )
-from frazil.tables.keys.key_block import KeyBlock
+from frazil.tables.keys.key_block import KeyBlock, block_of, key_array
 
 LOAD_MAX = 0.8
 """Share of slots in use at which a shard grows."""
@@ -33,6 +34,8 @@ DOUBLED_BELOW = 4096
 SPARE_SLOTS = 32
 """After the last home, for slots that are not at theirs; larger shards have more."""
 SPARE_SHIFT = 6
+WARM_KEYS = 8 * SHARDS * HOMES_MIN
+"""So many that shards grow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +183,7 @@ class KeyIndex:
 
     def find_among(self, block: KeyBlock, rows: Longs) -> int:
         """Return the first of some rows that has the one key of a block, -1 if none has."""
-        length = block.width or len(block.array[0].as_buffer())
+        length = block.width or block.array[0].as_buffer().size
         table = self.table
         return kernels.find_in_rows(
             block.data, length, rows, self.width, table.bases, table.blocks, table.count
@@ -230,26 +233,17 @@ def _empty_slots(homes: int) -> Longs:
 
 def warm() -> None:
     """Compile, or load from the disk cache, so that no change waits for it."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    from frazil.tables.keys.key_block import block_of, key_array  # noqa: PLC0415
-
     key_array([pa.array(["a"]), pa.array([1])])
-    block = block_of(pa.array([1, 2]))
-    index = KeyIndex(8, 0)
+    block = block_of(pa.array(range(WARM_KEYS)))
+    index = KeyIndex(block.width, 0)
     index.table.replace(0, [0], [block])
-    live = np.zeros(1, np.uint8)
-    hashes = block.hashes(0)
-    index.put(block, hashes, np.arange(2), 0, live)
-    index._grow(0)
+    live: Bits = np.zeros(WARM_KEYS, np.uint8)
+    hashes, rows = block.hashes(0), np.arange(WARM_KEYS)
+    index.put(block, hashes, rows, 0, live)
     list(index.packed())
-    kernels.find_in_rows(block.data, 8, np.arange(2), 8, *_table(index.table))
     index.find(block)
-    index.remove_rows(np.arange(1))
+    index.find_among(block_of(block.array[:1]), rows)
+    index.remove_rows(rows[:1])
     index.remove(block, hashes, live)
-    kernels.set_bits(live, np.arange(2))
-    kernels.clear_bits(live, np.arange(2))
-
-
-def _table(table: KeyTable) -> tuple[Longs, Longs, int]:
-    return table.bases, table.blocks, table.count
+    kernels.set_bits(live, rows)
+    kernels.clear_bits(live, rows)
