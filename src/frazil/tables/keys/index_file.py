@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import Disk, File
 from frazil.errors import Corrupt
+from frazil.model import MiB
 from frazil.tables.keys.kernels import ROW_MASK, SHARDS, Longs
 from frazil.tables.keys.key_index import KeyIndex
 
@@ -27,6 +29,8 @@ HEADER = struct.Struct("<8sHHIQQQQ12x")
 CHECK = struct.Struct("<I")
 HEADER_BYTES = HEADER.size + CHECK.size
 COUNTS_BYTES = 4 * SHARDS
+PORTION_BYTES = MiB
+"""Slots are written and read in portions of about this size."""
 HINT = "The index is rebuilt from the row segments; check the health of the disk."
 
 
@@ -74,11 +78,16 @@ def _write(file: File, index: KeyIndex, position: IndexPosition) -> None:
     counts = index.shard_counts().astype("<u4").tobytes()
     file.append([header, CHECK.pack(crc32c(header)), counts])
     check = crc32c(counts)
+    portion: list[bytes] = []
+    size = 0
     for slots in index.packed():
-        data = slots.tobytes()
-        file.append([data])
-        check = extend_crc32c(check, data)
-    file.append([CHECK.pack(check)])
+        portion.append(slots.tobytes())
+        check = extend_crc32c(check, portion[-1])
+        size += len(portion[-1])
+        if size >= PORTION_BYTES:
+            file.append(portion)
+            portion, size = [], 0
+    file.append([*portion, CHECK.pack(check)])
 
 
 def read_index(disk: Disk, folder: str, identity: int, index: KeyIndex) -> IndexPosition | None:
@@ -107,17 +116,30 @@ def _read(file: File, path: str, identity: int, index: KeyIndex) -> IndexPositio
         raise _damaged(path, HEADER_BYTES, f"{size} bytes", f"{file.size()} bytes")
     counts = file.read(HEADER_BYTES, COUNTS_BYTES)
     check = crc32c(counts)
-    at = HEADER_BYTES + COUNTS_BYTES
-    for shard, count in enumerate(np.frombuffer(counts, "<u4").tolist()):
-        data = file.read(at, 8 * count)
+    shard, at = 0, HEADER_BYTES + COUNTS_BYTES
+    for shard_counts in _portions(np.frombuffer(counts, "<u4").tolist()):
+        data = file.read(at, 8 * sum(shard_counts))
         check = extend_crc32c(check, data)
-        if len(data) != 8 * count or not _load(index, shard, data, rows):
-            raise _damaged(path, at, f"{count} sorted slots", "others")
-        at += len(data)
+        for count in shard_counts:
+            part, data = data[: 8 * count], data[8 * count :]
+            if len(part) != 8 * count or not _load(index, shard, part, rows):
+                raise _damaged(path, at, f"{count} sorted slots", "others")
+            shard, at = shard + 1, at + len(part)
     (stored,) = CHECK.unpack(file.read(size - CHECK.size, CHECK.size))
     if at != size - CHECK.size or stored != check:
         raise _damaged(path, at, f"CRC32C {check:08x}", f"{stored:08x}")
     return IndexPosition(identity=identity, offset=offset, row_count=rows, death_count=deaths)
+
+
+def _portions(counts: list[int]) -> Iterator[list[int]]:
+    """Cut the counts of shards where their slots are about a portion."""
+    portion: list[int] = []
+    for count in counts:
+        portion.append(count)
+        if 8 * sum(portion) >= PORTION_BYTES:
+            yield portion
+            portion = []
+    yield portion
 
 
 def _load(index: KeyIndex, shard: int, data: bytes, rows: int) -> bool:
