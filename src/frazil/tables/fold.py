@@ -186,7 +186,8 @@ class PartitionFold:
         )
         path = segment_path(self._folder, self._sealed_offset)
         file = write_rows(self._disk, path, header, batch, deaths, self._buffer)
-        state.put_sealed(segment_of_batch(definition, file.batch, base_row, is_sealed=True))
+        version = definition.version
+        state.put_sealed(segment_of_batch(definition, file.batch, base_row, version))
         with state.lock:
             state.deaths.seal(file.deaths)
         self._sealed_offset = self.end_offset

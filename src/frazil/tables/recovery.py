@@ -24,7 +24,7 @@ from frazil.tables.definition import TableDefinition
 from frazil.tables.keys import kernels
 from frazil.tables.keys.index_file import NAME, IndexPosition, read_index
 from frazil.tables.keys.key_index import KeyIndex, KeyTable
-from frazil.tables.rows.row_segment import key_width, segment_of_batch, stored_schema, upgraded
+from frazil.tables.rows.row_segment import key_width, segment_of_batch
 from frazil.tables.rows.segment_file import RowFile, open_rows, segment_path
 from frazil.tables.state import PartitionState
 
@@ -60,13 +60,11 @@ def recover_partition(
     state = PartitionState(definition)
     files = _open_chain(disk, folder, definition, identity, log_end)
     for file in files:
-        batch = file.batch
-        if file.header.definition != definition.version and batch.num_rows == 0:
-            batch = upgraded(batch, stored_schema(definition))
-        segment = segment_of_batch(definition, batch, state.row_count, is_sealed=True)
+        version = file.header.definition
+        segment = segment_of_batch(definition, file.batch, state.row_count, version)
         state.put_sealed(segment)
         state.deaths.add_sealed(file.deaths)
-        state.row_count += batch.num_rows
+        state.row_count += file.batch.num_rows
     state.reserve(state.row_count)
     _set_live(state)
     end_offset = files[-1].header.end_offset if files else 0

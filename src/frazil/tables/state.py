@@ -44,7 +44,7 @@ class PartitionState:
     """Row versions, deaths and keys of a partition."""
 
     def __init__(self, definition: TableDefinition) -> None:
-        self.definition = definition
+        self.change_definition(definition)
         self.index = KeyIndex(key_width(definition), definition.seed)
         self.segments: tuple[RowSegment, ...] = ()
         """Sealed ones, then those in memory."""
@@ -68,7 +68,7 @@ class PartitionState:
         """Apply changes, each with its offset; offsets never decrease. Returns the positions of
         those that were not applied: updates of keys that do not exist."""
         if changes.operation is Operation.UPSERT:
-            self._put(upgraded(changes.batch, self.definition.schema), offsets)
+            self._put(upgraded(changes.batch, self.schema), offsets)
         elif changes.operation is Operation.DELETE:
             self._delete(changes.batch, offsets)
         else:
@@ -126,7 +126,7 @@ class PartitionState:
         """Update rows whose keys all differ."""
         positions = pa.array(turn)
         rows = self.index.find(block_of(keys.take(positions)))
-        schema = self.definition.schema
+        schema = self.schema
         given = upgraded_columns(changes.batch, schema)
         kept = pa.schema([field for field in schema if field.name not in given])
         old = take_rows(self.segments, rows, kept)
@@ -175,8 +175,10 @@ class PartitionState:
             self.sealed_segments = len(self.segments)
 
     def change_definition(self, definition: TableDefinition) -> None:
-        """Use a later version. Segments stay as they are."""
+        """Use a definition, or a later version of it. Segments stay as they are."""
         self.definition = definition
+        self.schema = definition.schema
+        self.key_types = [column.field().type for column in definition.key_columns]
 
 
 def upgraded_columns(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:

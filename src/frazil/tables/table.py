@@ -19,7 +19,7 @@ from frazil.tables.keys.kernels import NO_ROW
 from frazil.tables.keys.key_block import block_of
 from frazil.tables.keys.key_index import bytes_for
 from frazil.tables.rows.row_segment import empty_batch
-from frazil.tables.view import Key, RowsView, key_of
+from frazil.tables.view import Key, RowsView, key_array_of
 from frazil.tables.writer import Token, partitions_of
 
 PRESSURE_HIGH = 0.9
@@ -32,6 +32,10 @@ class KeyedView:
 
     definition: TableDefinition
     partitions: tuple[RowsView, ...]
+
+    @property
+    def _key_types(self) -> list[pa.DataType]:
+        return [column.field().type for column in self.definition.key_columns]
 
     @property
     def offsets(self) -> Token:
@@ -54,12 +58,12 @@ class KeyedView:
         """Return the row of a key, None if there is none."""
         if len(self.partitions) == 1:
             return self.partitions[0].get(key)
-        keys = key_of(self.definition, [key])
+        keys = key_array_of(self._key_types, [key])
         return self.partitions[int(partitions_of(self.definition, keys)[0])].get(key)
 
     def get_many(self, keys: Sequence[Key]) -> pa.RecordBatch:
         """Return the rows of the keys that exist, in the order of the keys."""
-        array = key_of(self.definition, keys)
+        array = key_array_of(self._key_types, keys)
         owners = partitions_of(self.definition, array)
         parts, places = [], []
         for number in np.unique(owners).tolist():

@@ -7,6 +7,7 @@ and deaths are in the order of the log, so a view is two numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import Malformed, OutOfRange
-from frazil.tables.definition import CHANGE, OFFSET, TableDefinition
+from frazil.tables.definition import CHANGE, OFFSET
 from frazil.tables.keys import kernels
 from frazil.tables.keys.kernels import NO_ROW, Bits, Longs
 from frazil.tables.keys.key_block import KeyBlock, block_of, key_array
@@ -48,6 +49,9 @@ class RowsView:
         self._state = state
         self._segments = segments
         self.definition = state.definition
+        self._schema = state.schema
+        self._names = state.schema.names
+        self._key_types = state.key_types
         self.row_count = row_count
         """Row versions that were made."""
         self.death_count = death_count
@@ -91,7 +95,7 @@ class RowsView:
     def pieces(self) -> Iterator[tuple[pa.RecordBatch, pa.BooleanArray]]:
         """Yield all row versions and which are live, segment by segment, in the types of the
         table."""
-        schema = self.definition.schema
+        schema = self._schema
         for segment in self._shown_segments:
             segment = self._cut(segment)
             names = [name for name in schema.names if name in segment.batch.schema.names]
@@ -101,7 +105,7 @@ class RowsView:
         if segment.end_row <= self.row_count:
             return segment
         batch = segment.batch.slice(0, self.row_count - segment.base_row)
-        return RowSegment(segment.base_row, batch, segment.keys, segment.size_bytes)
+        return replace(segment, batch=batch)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the live rows, in the order of their last changes."""
@@ -127,23 +131,38 @@ class RowsView:
 
     def get(self, key: Key) -> dict[str, object] | None:
         """Return the row of a key, None if there is none."""
-        block = block_of(key_of(self.definition, [key]))
-        row = int(self.find(block)[0])
+        block = block_of(key_array_of(self._key_types, [key]))
+        row = self._find_one(block)
         if row == NO_ROW:
             return None
         segment = segment_with(self._segments, row)
         position, batch = row - segment.base_row, segment.batch
-        names = batch.schema.names
-        return {
-            field.name: batch.column(field.name)[position].as_py() if field.name in names else None
-            for field in self.definition.schema
-        }
+        if segment.definition == self.definition.version:
+            # The columns of the table come first, in this order.
+            return {
+                name: batch.column(number)[position].as_py()
+                for number, name in enumerate(self._names)
+            }
+        (found,) = take_rows([segment], np.array([row]), self._schema).to_pylist()
+        return dict(found)
+
+    def _find_one(self, block: KeyBlock) -> int:
+        """Do what `find` does, for one key."""
+        state = self._state
+        hashes = block.hashes(state.index.seed)
+        with state.lock:
+            row = int(state.index.find(block, hashes)[0])
+            if 0 <= row < self.row_count:
+                return row
+            died = state.deaths.between(self.death_count, state.deaths.count).rows
+            died = np.array(died[died < self.row_count])
+            return state.index.find_among(block, died) if len(died) else NO_ROW
 
     def get_many(self, keys: Sequence[Key] | pa.Array) -> pa.RecordBatch:
         """Return the rows of the keys that exist, in the order of the keys."""
-        array = keys if isinstance(keys, pa.Array) else key_of(self.definition, keys)
+        array = keys if isinstance(keys, pa.Array) else key_array_of(self._key_types, keys)
         rows = self.find(block_of(array))
-        return take_rows(self._segments, rows[rows != NO_ROW], self.definition.schema)
+        return take_rows(self._segments, rows[rows != NO_ROW], self._schema)
 
     def find(self, block: KeyBlock) -> Longs:
         """Return the row number of each key that is live in this view, else -1."""
@@ -151,16 +170,10 @@ class RowsView:
         hashes = block.hashes(state.index.seed)
         with state.lock:
             rows = state.index.find(block, hashes)
-            died = state.deaths.between(self.death_count, state.deaths.count).rows
         # A row that is live now, and was made before the view, was live all the time.
         missing = np.flatnonzero((rows == NO_ROW) | (rows >= self.row_count))
-        rows[missing] = NO_ROW
-        if len(missing) and len(died):
-            died = np.array(died[died < self.row_count])
-            for position in missing.tolist():
-                one = block_of(block.array.slice(position, 1))
-                with state.lock:
-                    rows[position] = state.index.find_among(one, died)
+        for position in missing.tolist():
+            rows[position] = self._find_one(block_of(block.array.slice(position, 1)))
         return rows
 
     def changes(self, begin: int, end: int) -> pa.RecordBatch:
@@ -179,17 +192,17 @@ class RowsView:
         is_deleted = died.successors == NO_SUCCESSOR
         is_update[died.successors[~is_deleted] - first.row_count] = True
         rows = np.concatenate([made, died.rows[is_deleted]])
-        schema = pa.schema([*self.definition.schema, pa.field(OFFSET, pa.int64())])
+        schema = pa.schema([*self._schema, pa.field(OFFSET, pa.int64())])
         table = take_rows(self._segments, rows, schema)
         offsets = table[OFFSET].to_numpy().copy()
         offsets[len(made) :] = died.offsets[is_deleted]
         kinds = np.concatenate([is_update.astype(np.int8), np.full(len(rows) - len(made), 2)])
         order = np.argsort(offsets, kind="stable")
         names = pa.array([INSERT, UPDATE, DELETE]).take(pa.array(kinds[order].astype(np.int64)))
-        sorted_rows = table.select(self.definition.schema.names).take(pa.array(order))
+        sorted_rows = table.select(self._names).take(pa.array(order))
         return pa.RecordBatch.from_arrays(
             [names, pa.array(offsets[order]), *sorted_rows.columns],
-            names=[CHANGE, OFFSET, *self.definition.schema.names],
+            names=[CHANGE, OFFSET, *self._names],
         )
 
 
@@ -198,21 +211,15 @@ def view_of(state: PartitionState, end_offset: int) -> RowsView:
     return RowsView(state, state.segments, state.row_count, state.deaths.count, end_offset)
 
 
-def key_of(definition: TableDefinition, keys: Sequence[Key]) -> pa.Array:
+def key_array_of(types: Sequence[pa.DataType], keys: Sequence[Key]) -> pa.Array:
     """Return Python keys in canonical form. Raises `Malformed` if one cannot be a key."""
-    columns = definition.key_columns
-    if len(columns) == 1:
-        values: Sequence[Sequence[object]] = [list(keys)]
-    else:
-        values = list(zip(*(_tuple(key, len(columns)) for key in keys), strict=True))
     try:
-        arrays = [
-            pa.array(of_column, column.field().type)
-            for of_column, column in zip(values, columns, strict=True)
-        ]
+        if len(types) == 1:
+            return key_array([pa.array(keys, types[0])])
+        values = zip(*(_tuple(key, len(types)) for key in keys), strict=True)
+        return key_array([pa.array(each, kind) for each, kind in zip(values, types, strict=True)])
     except (pa.ArrowException, TypeError, OverflowError) as error:
-        raise Malformed(f"not a key of table {definition.name}: {error}") from None
-    return key_array(arrays)
+        raise Malformed(f"not a key of this table: {error}") from None
 
 
 def _tuple(key: Key, count: int) -> tuple[object, ...]:

@@ -27,7 +27,8 @@ class RowSegment:
     batch: pa.RecordBatch
     keys: KeyBlock
     size_bytes: int
-    is_sealed: bool = False
+    definition: int
+    """Version of the definition that the columns are of."""
 
     @property
     def end_row(self) -> int:
@@ -85,24 +86,24 @@ def segment_of_rows(
     if not has_own_key(definition):
         arrays.append(keys)
     batch = pa.RecordBatch.from_arrays(arrays, schema=stored_schema(definition))
-    return RowSegment(base_row, batch, block_of(keys), batch.nbytes)
+    return RowSegment(base_row, batch, block_of(keys), batch.nbytes, definition.version)
 
 
 def segment_of_batch(
-    definition: TableDefinition, batch: pa.RecordBatch, base_row: int, *, is_sealed: bool = False
+    definition: TableDefinition, batch: pa.RecordBatch, base_row: int, version: int
 ) -> RowSegment:
-    """Return row versions that have all columns."""
+    """Return row versions that have all columns of a version of the definition."""
     keys = batch[definition.key[0] if has_own_key(definition) else KEY]
-    return RowSegment(base_row, batch, block_of(keys), batch.nbytes, is_sealed)
+    return RowSegment(base_row, batch, block_of(keys), batch.nbytes, version)
 
 
 def merged(definition: TableDefinition, segments: Sequence[RowSegment]) -> RowSegment:
     """Return adjacent segments as one."""
-    if len(segments) == 1:
+    if len(segments) == 1 and segments[0].definition == definition.version:
         return segments[0]
     schema = stored_schema(definition)
     batch = pa.concat_batches([upgraded(segment.batch, schema) for segment in segments])
-    return segment_of_batch(definition, batch, segments[0].base_row)
+    return segment_of_batch(definition, batch, segments[0].base_row, definition.version)
 
 
 def live_mask(live: Bits, segment: RowSegment) -> pa.BooleanArray:
