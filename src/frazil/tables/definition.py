@@ -139,8 +139,8 @@ class TableDefinition(msgspec.Struct, frozen=True, kw_only=True):
                 f"column {name} cannot change from {before} to {kind}: only to a type that has all "
                 "of its values"
             )
-        columns = [msgspec.structs.replace(by_name[name], type=kind) if c.name == name else c
-                   for c in self.columns]  # fmt: skip
+        widened = msgspec.structs.replace(by_name[name], type=kind)
+        columns = [widened if column.name == name else column for column in self.columns]
         return self._with(tuple(columns))
 
     def _with(self, columns: tuple[TableColumn, ...]) -> TableDefinition:

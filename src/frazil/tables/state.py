@@ -12,7 +12,7 @@ short turns, so that others can look up keys in between.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -111,30 +111,22 @@ class PartitionState:
             self.deaths.append(killed.rows, offsets[killed.by], gone)
 
     def _update(self, changes: Changes, offsets: Longs) -> Longs:
-        batch = changes.batch
-        keys = key_array([batch[name] for name in self.definition.key])
-        rows = self.index.find(block_of(keys))
-        absent = np.flatnonzero(rows == NO_ROW)
+        """Gather the rows once: all changes of a batch set the same columns, so that a second
+        change of a key finds the others as the first one did."""
+        batch, schema = changes.batch, self.schema
+        rows = self.index.find(block_of(key_array([batch[name] for name in self.definition.key])))
         present = np.flatnonzero(rows != NO_ROW)
-        # All changes of a record set the same columns: only the last one of a key counts.
-        present = present[_is_last(rows[present], offsets[present])]
-        for turn in _without_repeats(present, rows[present]):
-            self._update_each(changes, keys, turn, offsets)
-        return absent
-
-    def _update_each(self, changes: Changes, keys: pa.Array, turn: Longs, offsets: Longs) -> None:
-        """Update rows whose keys all differ."""
-        positions = pa.array(turn)
-        rows = self.index.find(block_of(keys.take(positions)))
-        schema = self.schema
-        given = upgraded_columns(changes.batch, schema)
-        kept = pa.schema([field for field in schema if field.name not in given])
-        old = take_rows(self.segments, rows, kept)
+        positions = pa.array(present)
+        kept = pa.schema([field for field in schema if field.name not in batch.schema.names])
+        old = take_rows(self.segments, rows[present], kept)
         arrays = [
-            given[field.name].take(positions) if field.name in given else old[field.name]
+            old[field.name]
+            if field.name in kept.names
+            else batch[field.name].take(positions).cast(field.type)
             for field in schema
         ]
-        self._put(pa.RecordBatch.from_arrays(arrays, schema=schema), offsets[turn])
+        self._put(pa.RecordBatch.from_arrays(arrays, schema=schema), offsets[present])
+        return np.flatnonzero(rows == NO_ROW)
 
     def reserve(self, rows: int) -> None:
         """Make room for bits. The lock is held."""
@@ -179,32 +171,3 @@ class PartitionState:
         self.definition = definition
         self.schema = definition.schema
         self.key_types = [column.field().type for column in definition.key_columns]
-
-
-def upgraded_columns(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:
-    """Return the columns of a batch in the types of a schema."""
-    return {name: batch[name].cast(schema.field(name).type) for name in batch.schema.names}
-
-
-def _is_last(rows: Longs, offsets: Longs) -> Longs:
-    """Return the positions of the last change of each row at each offset."""
-    order = np.lexsort((np.arange(len(rows)), offsets, rows))
-    is_last = np.ones(len(rows), np.bool_)
-    same = (rows[order][1:] == rows[order][:-1]) & (offsets[order][1:] == offsets[order][:-1])
-    is_last[order[:-1][same]] = False
-    return np.flatnonzero(is_last)
-
-
-def _without_repeats(positions: Longs, rows: Longs) -> Iterator[Longs]:
-    """Cut positions where a row comes again: it must see the change before."""
-    order = np.argsort(rows, kind="stable")
-    before = np.full(len(rows), -1, np.int64)
-    repeats = rows[order][1:] == rows[order][:-1]
-    before[order[1:][repeats]] = order[:-1][repeats]
-    begin = 0
-    for at in np.flatnonzero(before >= 0).tolist():
-        if before[at] >= begin:
-            yield positions[begin:at]
-            begin = at
-    if begin < len(positions):
-        yield positions[begin:]
