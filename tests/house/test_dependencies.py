@@ -11,7 +11,7 @@ import pytest
 from tests.house.sources import ROOT, Source, house, imports_of, report
 
 OWNERS: dict[str, set[str] | None] = {
-    "google_crc32c": {"disk", "log", "hot"},
+    "google_crc32c": {"disk", "log", "hot", "tables"},
     "cramjam": {"log"},
     "msgspec": {
         "model",
@@ -25,6 +25,7 @@ OWNERS: dict[str, set[str] | None] = {
         "ingest",
         "kafka",
         "hot",
+        "tables",
         "lake",
         "query",
         "backup",
@@ -44,7 +45,7 @@ OWNERS: dict[str, set[str] | None] = {
     "re2": {"ingest", "kafka"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
-    "numpy": {"model", "log", "ingest", "hot", "lake", "query"},
+    "numpy": {"model", "log", "ingest", "hot", "tables", "lake", "query"},
     "opentelemetry": {"self_tracing", "ingest", "otlp_client", "otlp_files"},
     "shtab": {"cli"},
     "uvloop": {"cli", "reader"},

@@ -16,6 +16,7 @@ FOLDERS = {
     "frazil.ingest": ["otlp", "http", "grpc"],
     "frazil.kafka": ["wire", "access", "topics", "groups", "transactions", "produce", "fetch"],
     "frazil.hot": ["segment"],
+    "frazil.tables": ["keys", "rows"],
     "frazil.lake": [
         *("catalog", "tables", "files", "append", "spark", "scan", "maintain", "read", "pyspark"),
     ],

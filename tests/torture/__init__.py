@@ -8,6 +8,7 @@ report.py     the report of a run, and when it counts as proof
 log/          the log: simulated faults, bit rot, SIGKILL, failing storage calls, power cuts
 serving/      a node's endpoints: lost responses, overload, sealing and eviction under queries
 lake/         an appender broken at every step: each row once, each snapshot a prefix of the log
+tables/       keyed tables on a simulated disk: always the fold of a prefix of their log
 sql/          hostile SQL against a node that must go on acknowledging
 processes/    a node whose reader, fork server and query workers crash and hang under load
 removal/      a node killed while it removes expired and erased rows, down to the last byte

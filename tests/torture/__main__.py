@@ -32,6 +32,8 @@ from tests.torture.removal import run as removal
 from tests.torture.report import ANSWER_S_MAX, Report
 from tests.torture.serving import lost_answer, overload, rows, tiers
 from tests.torture.sql import run as sql
+from tests.torture.tables import mutants as keyed_mutants
+from tests.torture.tables import sim as keyed_sim
 
 Seeded = Callable[[int], tuple[Verdict, Counter[str]]]
 
@@ -88,6 +90,11 @@ def run_sim(cycles: int, seed: int) -> Report:
 def run_steps(cycles: int, seed: int) -> Report:
     report = Report("steps", seed, must_fire=steps.MUST_FIRE)
     return seeded(report, steps.run_seed, range(seed, seed + cycles))
+
+
+def run_keyed(cycles: int, seed: int) -> Report:
+    report = Report("keyed", seed, must_fire=keyed_sim.MUST_FIRE)
+    return seeded(report, keyed_sim.run_seed, range(seed, seed + cycles))
 
 
 def run_kafka(cycles: int, seed: int, *, is_short: bool = False) -> Report:
@@ -153,6 +160,11 @@ def run_kafka_mutants(cycles: int, seed: int) -> Report:
     return _kill_all(Report("kafka_mutants", seed), kafka_mutants.MUTANTS, kill_kafka, cycles)
 
 
+def run_keyed_mutants(cycles: int, seed: int) -> Report:
+    """Run every mutant of keyed tables until a seed detects it."""
+    return _kill_all(Report("keyed_mutants", seed), keyed_mutants.MUTANTS, kill_keyed, cycles)
+
+
 def _kill_all(
     report: Report,
     names: Iterable[str],
@@ -203,10 +215,24 @@ def kill_kafka(task: tuple[str, int, int]) -> tuple[str, int]:
     return name, 0
 
 
+def kill_keyed(task: tuple[str, int, int]) -> tuple[str, int]:
+    """As `kill_mutant`, for a mutant of keyed tables."""
+    name, seed, cycles = task
+    with keyed_mutants.mutated(name):
+        for number in range(cycles):
+            verdict = keyed_sim.run_seed(seed + number)[0]
+            assert not any("mutants.py" in text for text in verdict.examples), verdict.examples
+            if not verdict.is_valid:
+                return name, number + 1
+    return name, 0
+
+
 KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "sim": (run_sim, 2000),
     "rot": (run_rot, 500),
     "steps": (run_steps, 2000),
+    "keyed": (run_keyed, 1000),
+    "keyed_mutants": (run_keyed_mutants, 0),
     "kill9": (kill9.run, 20),
     "powercut": (powercut.run, 20),
     "syscall": (syscall.run, 0),

@@ -13,6 +13,7 @@
     transactions.py  TransactionsConfig: transactions of the Kafka port
     query.py      QueryConfig
     serve.py      ServeConfig
+    tables.py     TablesConfig: keyed tables
     retention.py  RetentionRule: how long rows are kept
 
 `frazil.config` loads them from flags, environment and file. A process of a node imports only the
@@ -32,6 +33,7 @@ from frazil.settings.query import QueryConfig
 from frazil.settings.redact import RedactRule
 from frazil.settings.retention import RetentionRule, retention_rules
 from frazil.settings.serve import ServeConfig
+from frazil.settings.tables import TablesConfig
 from frazil.settings.transactions import TransactionsConfig
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "RedactRule",
     "RetentionRule",
     "ServeConfig",
+    "TablesConfig",
     "TopicConfig",
     "TransactionsConfig",
     "is_loopback",

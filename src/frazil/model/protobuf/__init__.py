@@ -12,6 +12,7 @@ from frazil.model.protobuf.memory import (
     high_bits,
     inlined,
     part,
+    put_word,
     reader_of,
     word_at,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "inlined",
     "is_text",
     "part",
+    "put_word",
     "read_length",
     "read_varint",
     "read_varint32",

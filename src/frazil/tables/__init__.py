@@ -1,0 +1,64 @@
+"""tables: keyed tables: rows with a primary key, changed by records of the log.
+
+    writer ──append──> LOG ──read, decode──> state ──publish──> view
+                                             │ index, rows, deaths
+                                             └seal, checkpoint──> files, derived from the log
+
+    definition.py       TableDefinition: columns, types, key, partitions; versions
+    definition_file.py  definitions as files
+    changes.py          Changes: upserts, updates and deletes as log records
+    writer.py           KeyedWriter: rows of a caller to log records
+    catalog.py          create, change and drop tables
+    state.py            PartitionState: the fold of all changes below an offset
+    view.py             RowsView: rows of a partition as of an offset
+    recovery.py         which files are valid after a start
+    fold.py             PartitionFold: follows the log, seals and saves
+    table.py            KeyedTable, KeyedView: all partitions as one
+
+    keys/               from a key to the number of its row version
+    rows/               row versions and their deaths
+
+On disk, below the data folder:
+
+    tables/<name>/table.ckpt                                 the definition
+                 /<partition>/00000000000000000000.rows      row segment, named by its first offset
+                 /<partition>/keys.index                     the key index as of an offset
+          /.dropped-<id>-<name>/                             dropped, until its files are gone
+
+One thread owns a table: it steps, seals and saves. Views are immutable; looking up a key takes a
+lock that the owner holds for short turns. Not connected yet: SQL, HTTP API, lake.
+"""
+
+from frazil.tables.catalog import alter_table, create_table, drop_table, find_table, finish_drops
+from frazil.tables.changes import Changes, Operation, decode_changes, encode_changes
+from frazil.tables.definition import TableColumn, TableDefinition, new_definition
+from frazil.tables.definition_file import table_names
+from frazil.tables.fold import DeadChange, PartitionFold
+from frazil.tables.keys.key_index import warm
+from frazil.tables.table import KeyedTable, KeyedView
+from frazil.tables.view import RowsView
+from frazil.tables.writer import KeyedWriter, table_appends
+
+__all__ = [
+    "Changes",
+    "DeadChange",
+    "KeyedTable",
+    "KeyedView",
+    "KeyedWriter",
+    "Operation",
+    "PartitionFold",
+    "RowsView",
+    "TableColumn",
+    "TableDefinition",
+    "alter_table",
+    "create_table",
+    "decode_changes",
+    "drop_table",
+    "encode_changes",
+    "find_table",
+    "finish_drops",
+    "new_definition",
+    "table_appends",
+    "table_names",
+    "warm",
+]

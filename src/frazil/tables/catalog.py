@@ -1,0 +1,67 @@
+"""Creating, changing and dropping keyed tables, in the process that owns the log."""
+
+from __future__ import annotations
+
+from frazil.disk import Disk
+from frazil.errors import Conflict, Unknown
+from frazil.log import Log
+from frazil.tables.definition import TableDefinition, check_definition, topic_of
+from frazil.tables.definition_file import (
+    buried_tables,
+    bury_table,
+    load_definition,
+    remove_buried_table,
+    save_definition,
+)
+from frazil.tables.writer import topic_config
+
+
+def create_table(disk: Disk, log: Log, definition: TableDefinition) -> None:
+    """Create a table: first its topic, then its definition. Durable on return. Raises `Conflict` if
+    there is one of this name."""
+    check_definition(definition)
+    finish_drops(disk, log)
+    if load_definition(disk, definition.name) is not None:
+        raise Conflict(f"table {definition.name} exists")
+    if log.has_topic(definition.topic):
+        # A create that did not finish leaves an empty topic.
+        if any(p.durable_watermark for p in log.topic(definition.topic).partitions):
+            raise Conflict(
+                f"topic {definition.topic} has changes, but table {definition.name} has no "
+                "definition; restore its table.ckpt, or delete the topic"
+            )
+        log.delete_topic(definition.topic)
+    log.create_topic(definition.topic, topic_config(definition))
+    save_definition(disk, definition)
+
+
+def find_table(disk: Disk, name: str) -> TableDefinition:
+    """Return the definition of a table. Raises `Unknown` if there is none."""
+    definition = load_definition(disk, name)
+    if definition is None:
+        raise Unknown(f"there is no table {name}")
+    return definition
+
+
+def alter_table(disk: Disk, definition: TableDefinition) -> None:
+    """Make a later version of a definition durable. Raises `Conflict` if another one came first."""
+    before = find_table(disk, definition.name)
+    if (before.table_id, before.versions) != (definition.table_id, definition.versions[:-1]):
+        raise Conflict(f"table {definition.name} was changed meanwhile; read it again")
+    save_definition(disk, definition)
+
+
+def drop_table(disk: Disk, log: Log, name: str) -> None:
+    """Drop a table with its changes. Durable on return; what a crash leaves is removed by the next
+    `finish_drops`."""
+    bury_table(disk, find_table(disk, name))
+    finish_drops(disk, log)
+
+
+def finish_drops(disk: Disk, log: Log) -> None:
+    """Remove topics and files of dropped tables. Call it at the start, and before a create."""
+    for folder, name in buried_tables(disk).items():
+        topic = topic_of(name)
+        if load_definition(disk, name) is None and log.has_topic(topic):
+            log.delete_topic(topic)
+        remove_buried_table(disk, folder)

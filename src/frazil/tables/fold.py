@@ -1,0 +1,239 @@
+"""PartitionFold: follows one partition of a table's topic, and keeps its rows.
+
+    step         read changes of the log, apply them, publish a new view
+    seal         write the rows and deaths in memory to a file
+    checkpoint   seal, then save the key index
+
+All files are derived from the log: after a crash the fold continues from what they have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.disk import Disk, WriteBuffer
+from frazil.errors import Malformed, OutOfRange, TooLarge, Unknown
+from frazil.log import ReadablePartition, Reader, StoredBatch
+from frazil.metrics import Counter
+from frazil.settings import TablesConfig
+from frazil.tables.changes import Changes, decode_changes
+from frazil.tables.definition import TableDefinition
+from frazil.tables.keys.index_file import IndexPosition, write_index
+from frazil.tables.keys.kernels import Longs
+from frazil.tables.recovery import identity_of, recover_partition
+from frazil.tables.rows.row_segment import (
+    empty_batch,
+    merged,
+    segment_of_batch,
+    stored_schema,
+)
+from frazil.tables.rows.segment_file import RowFileHeader, segment_path, write_rows
+from frazil.tables.view import RowsView, view_of
+
+logger = logging.getLogger(__name__)
+
+DEAD_CHANGES_KEPT = 100
+"""The latest ones, with their reasons; the log has all of them."""
+
+CHANGES = Counter("frazil.tables.applied.changes", "Changes applied to keyed tables, by table.")
+DEAD = Counter("frazil.tables.dead.changes", "Changes that could not be applied, by table.")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadChange:
+    """A change of the log that was not applied."""
+
+    offset: int
+    row: int
+    """In its record."""
+    reason: str
+
+
+class PartitionFold:
+    """Owned by one thread; `view` may be read by any."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        definition: TableDefinition,
+        log: ReadablePartition,
+        config: TablesConfig,
+    ) -> None:
+        """Open the files. The first steps read the rest from the log."""
+        self._disk = disk
+        self._folder = folder
+        self._config = config
+        self.log = log
+        self._identity = identity_of(definition, log.index)
+        log_end = log.view.last_stable_offset
+        recovered = recover_partition(disk, folder, definition, self._identity, log_end)
+        self.state = recovered.state
+        self.is_index_loaded = recovered.is_index_loaded
+        """Whether the key index came from its file."""
+        self.end_offset = self._sealed_offset = recovered.end_offset
+        self._checkpointed_offset = recovered.end_offset if recovered.is_index_loaded else -1
+        self._unsaved_bytes = 0
+        self.dead: deque[DeadChange] = deque(maxlen=DEAD_CHANGES_KEPT)
+        self.dead_count = 0
+        self._reader: Reader | None = None
+        self._buffer = WriteBuffer()
+        self.view: RowsView = view_of(self.state, self.end_offset)
+        """The rows as of the last step."""
+
+    @property
+    def key_bytes(self) -> int:
+        """Memory of the key index."""
+        return self.state.index.size_bytes
+
+    @property
+    def lag(self) -> int:
+        """Offsets that are durable and not applied yet."""
+        return self.log.view.last_stable_offset - self.end_offset
+
+    def step(self) -> int:
+        """Apply the next changes of the log. Returns how many offsets were applied.
+
+        Raises `Corrupt` or `OSError` if the log cannot be read, `OutOfRange` if it no longer has
+        what the files lack.
+        """
+        if self._reader is None:
+            self._reader = Reader(self.log, self.end_offset)
+        if self.log.view.start_offset > self.end_offset:
+            raise OutOfRange(
+                f"{self.log.topic}/{self.log.index} begins at {self.log.view.start_offset}; its "
+                f"table needs the changes from {self.end_offset} on"
+            )
+        batches = self._reader.read(self._config.read_bytes)
+        for changes, offsets in self._groups(batches):
+            self._apply(changes, offsets)
+        begin, self.end_offset = self.end_offset, self._reader.offset
+        if self.end_offset > begin:
+            self.view = view_of(self.state, self.end_offset)
+        return self.end_offset - begin
+
+    def _groups(self, batches: list[StoredBatch]) -> Iterator[tuple[Changes, Longs]]:
+        """Yield the changes of adjacent records together, where operation and columns are the
+        same."""
+        waiting: list[tuple[Changes, int]] = []
+        for batch in batches:
+            if batch.header.is_control:
+                continue
+            for record in batch.records():
+                if record.offset < self.end_offset:
+                    continue
+                try:
+                    changes = decode_changes(self.state.definition, record.value)
+                except (Malformed, Unknown, TooLarge) as error:
+                    self._note_dead(record.offset, 0, str(error))
+                    continue
+                if waiting and not _is_alike(waiting[0][0], changes):
+                    yield _joined(waiting)
+                    waiting = []
+                waiting.append((changes, record.offset))
+        if waiting:
+            yield _joined(waiting)
+
+    def _apply(self, changes: Changes, offsets: Longs) -> None:
+        absent = self.state.apply(changes, offsets)
+        for position in absent.tolist():
+            first = int(np.searchsorted(offsets, offsets[position]))
+            self._note_dead(int(offsets[position]), position - first, "no row has this key")
+        CHANGES.add(len(offsets) - len(absent), table=self.state.definition.name)
+
+    def _note_dead(self, offset: int, row: int, reason: str) -> None:
+        self.dead.append(DeadChange(offset, row, reason))
+        self.dead_count += 1
+        DEAD.add(table=self.state.definition.name)
+        logger.debug("change not applied", extra={"offset": offset, "reason": reason})
+
+    def maintain(self) -> bool:
+        """Seal if much is in memory, checkpoint if much was sealed. Returns whether it did."""
+        if self.state.open_bytes < self._config.seal_bytes:
+            return False
+        self.seal()
+        if self._unsaved_bytes >= self._config.checkpoint_bytes:
+            self.checkpoint()
+        return True
+
+    def seal(self) -> None:
+        """Write everything in memory to a file. Raises `OSError`; nothing has changed then."""
+        state = self.state
+        deaths = state.deaths.open_part()
+        opened = state.open_segments
+        if not opened and not len(deaths.rows):
+            return
+        definition = state.definition
+        base_row = opened[0].base_row if opened else state.row_count
+        batch = (
+            merged(definition, opened).batch if opened else empty_batch(stored_schema(definition))
+        )
+        header = RowFileHeader(
+            identity=self._identity,
+            begin_offset=self._sealed_offset,
+            end_offset=self.end_offset,
+            base_row=base_row,
+            base_death=state.deaths.sealed_count,
+            row_count=batch.num_rows,
+            death_count=len(deaths.rows),
+            definition=definition.version,
+        )
+        path = segment_path(self._folder, self._sealed_offset)
+        file = write_rows(self._disk, path, header, batch, deaths, self._buffer)
+        version = definition.version
+        state.put_sealed(segment_of_batch(definition, file.batch, base_row, version))
+        with state.lock:
+            state.deaths.seal(file.deaths)
+        self._sealed_offset = self.end_offset
+        self._unsaved_bytes += file.size_bytes
+        self.view = view_of(state, self.end_offset)
+
+    def checkpoint(self) -> None:
+        """Seal, then save the key index. A start then reads neither keys nor log."""
+        self.seal()
+        if self._checkpointed_offset == self._sealed_offset:
+            return
+        position = IndexPosition(
+            identity=self._identity,
+            offset=self._sealed_offset,
+            row_count=self.state.row_count,
+            death_count=self.state.deaths.count,
+        )
+        write_index(self._disk, self._folder, self.state.index, position)
+        self._checkpointed_offset = self._sealed_offset
+        self._unsaved_bytes = 0
+
+    def change_definition(self, definition: TableDefinition) -> None:
+        """Use a later version of the definition."""
+        self.state.change_definition(definition)
+        self.view = view_of(self.state, self.end_offset)
+
+    def close(self) -> None:
+        """Close the reader. What is in memory is read again from the log at the next start."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+
+def _is_alike(one: Changes, other: Changes) -> bool:
+    return (one.operation, one.version, one.columns) == (
+        other.operation,
+        other.version,
+        other.columns,
+    )
+
+
+def _joined(group: list[tuple[Changes, int]]) -> tuple[Changes, Longs]:
+    first = group[0][0]
+    counts = [changes.batch.num_rows for changes, _ in group]
+    offsets: Longs = np.repeat(np.array([offset for _, offset in group], np.int64), counts)
+    if len(group) == 1:
+        return first, offsets
+    batch = pa.concat_batches([changes.batch for changes, _ in group])
+    return Changes(first.operation, first.version, first.columns, batch), offsets

@@ -1,0 +1,122 @@
+"""KeyedWriter: makes log records of a caller's rows, one set per partition.
+
+A write is acknowledged when it is durable in the log; its token says from which offsets on a view
+has it. Rows of one key stay in order. A write of many rows is several records, and each is applied
+as a whole; after an error some may be durable, and the same write may be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.log import Append, AppendResult, Log, Record, append_of_records
+from frazil.model import Clock
+from frazil.settings import TopicConfig
+from frazil.tables.changes import Changes, Operation, conformed_rows, encode_changes
+from frazil.tables.definition import TableDefinition
+from frazil.tables.keys.kernels import MASK_32, Longs
+from frazil.tables.keys.key_block import block_of, key_array
+
+Token = dict[int, int]
+"""Partition to the offset after the write: a view that ends there, or later, has it."""
+KeyCheck = Callable[[int, pa.Array], None]
+"""Called with a partition and canonical keys before they are written; raises to refuse them."""
+
+
+def topic_config(definition: TableDefinition) -> TopicConfig:
+    """Return the settings of a table's topic: nothing is removed before the lake has it."""
+    return TopicConfig(partitions=definition.partitions, awaits_lake=True, may_expire_early=False)
+
+
+def partitions_of(definition: TableDefinition, keys: pa.Array) -> Longs:
+    """Return the partition of each canonical key."""
+    low = block_of(keys).hashes(definition.seed) & MASK_32
+    return low * definition.partitions >> 32
+
+
+def table_appends(
+    definition: TableDefinition,
+    operation: Operation,
+    rows: pa.RecordBatch | pa.Table,
+    *,
+    timestamp_ms: int,
+    check_keys: KeyCheck | None = None,
+) -> list[tuple[int, Append]]:
+    """Return what to append to which partition. Raises `Malformed` or `TooLarge` if a row cannot
+    be written, and what `check_keys` raises; then none is."""
+    changes = conformed_rows(definition, operation, rows)
+    keys = key_array([changes.batch[name] for name in definition.key])
+    owners = partitions_of(definition, keys)
+    appends = []
+    for partition in np.unique(owners).tolist():
+        mine, mine_keys = changes, keys
+        if definition.partitions > 1:
+            positions = pa.array(np.flatnonzero(owners == partition))
+            batch = changes.batch.take(positions)
+            mine = Changes(operation, changes.version, changes.columns, batch)
+            mine_keys = keys.take(positions)
+        if check_keys is not None and operation is Operation.UPSERT:
+            check_keys(partition, mine_keys)
+        appends += [(partition, _append(value, timestamp_ms)) for value in encode_changes(mine)]
+    return appends
+
+
+def _append(value: bytes, timestamp_ms: int) -> Append:
+    record = Record(offset=0, timestamp_ms=timestamp_ms, key=None, value=value)
+    return append_of_records([record])
+
+
+class KeyedWriter:
+    """Writes to one table. Any thread may use it."""
+
+    def __init__(
+        self,
+        log: Log,
+        definition: TableDefinition,
+        *,
+        clock: Clock,
+        check_keys: KeyCheck | None = None,
+    ) -> None:
+        self.definition = definition
+        self._log = log
+        self._clock = clock
+        self._check_keys = check_keys
+
+    def upsert(self, rows: pa.RecordBatch | pa.Table) -> Token:
+        """Put whole rows, in place of those with the same keys."""
+        return self._write(Operation.UPSERT, rows)
+
+    def update(self, rows: pa.RecordBatch | pa.Table) -> Token:
+        """Set the given columns of rows that exist."""
+        return self._write(Operation.UPDATE, rows)
+
+    def delete(self, keys: pa.RecordBatch | pa.Table) -> Token:
+        """Remove rows by key."""
+        return self._write(Operation.DELETE, keys)
+
+    def _write(self, operation: Operation, rows: pa.RecordBatch | pa.Table) -> Token:
+        appends = table_appends(
+            self.definition,
+            operation,
+            rows,
+            timestamp_ms=self._clock.wall_ms(),
+            check_keys=self._check_keys,
+        )
+        topic = self.definition.topic
+        if len(appends) == 1:  # no queue, no other thread
+            ((partition, append),) = appends
+            result = self._log.append_durably(topic, append, partition=partition)
+            return {partition: result.end_offset}
+        futures = [(p, self._log.append(topic, append, partition=p)) for p, append in appends]
+        return _token(futures)
+
+
+def _token(futures: Sequence[tuple[int, Future[AppendResult]]]) -> Token:
+    token: Token = {}
+    for partition, future in futures:
+        token[partition] = max(token.get(partition, 0), future.result().end_offset)
+    return token
