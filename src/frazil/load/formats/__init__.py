@@ -1,0 +1,1 @@
+"""File formats: rows with strict types out of bytes, in bounded memory."""

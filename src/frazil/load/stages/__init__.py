@@ -1,0 +1,1 @@
+"""Stages: folders and buckets that files are loaded from."""
