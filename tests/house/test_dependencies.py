@@ -11,7 +11,7 @@ import pytest
 from tests.house.sources import ROOT, Source, house, imports_of, report
 
 OWNERS: dict[str, set[str] | None] = {
-    "google_crc32c": {"disk", "log", "hot"},
+    "google_crc32c": {"disk", "log", "hot", "load"},
     "cramjam": {"log"},
     "msgspec": {
         "model",
@@ -40,7 +40,7 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_health": {"ingest"},
     "grpc_reflection": {"ingest"},
     "httptools": {"httpd"},
-    "isal": {"log", "ingest"},
+    "isal": {"log", "ingest", "load"},
     "re2": {"ingest", "kafka"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
@@ -53,7 +53,8 @@ OWNERS: dict[str, set[str] | None] = {
     "py4j": {"lake"},
     "pyspark": {"lake"},
     "pyiceberg": {"lake"},
-    "fastavro": {"lake"},
+    "fastavro": {"lake", "load"},
+    "obstore": {"load"},
     "pydantic": {"lake"},
     "requests": {"lake"},
     "sqlalchemy": {"lake"},

@@ -14,6 +14,7 @@
     query.py      QueryConfig
     serve.py      ServeConfig
     retention.py  RetentionRule: how long rows are kept
+    stages.py     StagesConfig: where stages may be
 
 `frazil.config` loads them from flags, environment and file. A process of a node imports only the
 rooms it runs, but checks the settings of all.
@@ -32,6 +33,7 @@ from frazil.settings.query import QueryConfig
 from frazil.settings.redact import RedactRule
 from frazil.settings.retention import RetentionRule, retention_rules
 from frazil.settings.serve import ServeConfig
+from frazil.settings.stages import StagesConfig
 from frazil.settings.transactions import TransactionsConfig
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "RedactRule",
     "RetentionRule",
     "ServeConfig",
+    "StagesConfig",
     "TopicConfig",
     "TransactionsConfig",
     "is_loopback",

@@ -68,7 +68,5 @@ def written_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(written_type(field.type)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(
-            kind.key_field, kind.item_field.with_type(written_type(kind.item_type))
-        )
+        return pa.map_(kind.key_field, kind.item_field.with_type(written_type(kind.item_type)))
     return kind

@@ -25,19 +25,24 @@ VALUE_CHARACTERS_MAX = 80
 
 
 class CsvErrors:
-    """Rows with another number of fields than the header."""
+    """Rows with another number of fields than the header. Arrow may read ahead of its batches."""
 
     def __init__(self) -> None:
-        self.found: list[RowError] = []
+        self._found: list[tuple[int, str]] = []
 
     def handle(self, row: pcsv.InvalidRow) -> str:
         reason = f"it has {row.actual_columns} fields, the header has {row.expected_columns}"
-        self.found.append(row_error(row.number or 0, "", reason))
+        self._found.append((row.number or 0, reason))
         return "skip"
 
-    def take(self) -> tuple[RowError, ...]:
-        found, self.found = tuple(self.found), []
-        return found
+    def take(self, first: int, count: int | None) -> list[tuple[int, str]]:
+        """Return those among `count` valid rows from the row `first` on, counted from 1."""
+        taken: list[tuple[int, str]] = []
+        end = first if count is None else first + count
+        while self._found and (count is None or self._found[0][0] < end):
+            taken.append(self._found.pop(0))
+            end += 1
+        return taken
 
 
 def infer_csv(stream: IO[bytes], file_format: FileFormat) -> pa.Schema:
@@ -47,7 +52,6 @@ def infer_csv(stream: IO[bytes], file_format: FileFormat) -> pa.Schema:
     def schemas() -> Iterator[pa.Schema]:
         for batch in _batches(stream, file_format, errors):
             texts, _ = _texts(batch)
-            errors.take()
             yield pa.schema(
                 [
                     pa.field(name, infer_text(column))
@@ -58,15 +62,14 @@ def infer_csv(stream: IO[bytes], file_format: FileFormat) -> pa.Schema:
     return merge_schemas(schemas(), pa.string())
 
 
-def read_csv(
-    stream: IO[bytes], file_format: FileFormat, schema: pa.Schema
-) -> Iterator[Block]:
+def read_csv(stream: IO[bytes], file_format: FileFormat, schema: pa.Schema) -> Iterator[Block]:
     """Yield all rows with the types of a table. `Malformed` if the file has other columns."""
     errors = CsvErrors()
-    line = 1 + file_format.skip_lines + file_format.header
+    header = file_format.skip_lines + file_format.header
+    row, breaks = 1, 0
     for batch in _batches(stream, file_format, errors):
         _check_names(batch.schema.names, schema)
-        invalid = errors.take()
+        invalid = errors.take(row, batch.num_rows)
         texts, bad = _texts(batch)
         columns: list[Any] = []
         for field in schema:
@@ -79,25 +82,46 @@ def read_csv(
             for index in misfits:
                 text = repr(column[index].as_py())[:VALUE_CHARACTERS_MAX]
                 bad.setdefault(index, (field.name, f"{text} is not {name_of(field.type)}"))
-        rows = pa.Table.from_arrays(
-            [column.cast(kind) for column, kind in zip(
-                columns, target_types(schema).types, strict=True
-            )],
-            schema=target_types(schema),
-        )
-        # Rows that were skipped, and line breaks inside of fields, count as lines.
-        breaks = _breaks(texts, batch.num_rows, bad)
-        found = [
-            row_error(line + index + breaks[index], *reason)
-            for index, reason in sorted(bad.items())
-        ]
-        if bad:
+        written = target_types(schema)
+        arrays = [column.cast(kind) for column, kind in zip(columns, written.types, strict=True)]
+        rows = pa.Table.from_arrays(arrays, schema=written)
+        found: list[RowError] = []
+        if bad or invalid:
             rows = rows.filter(pa.array([index not in bad for index in range(batch.num_rows)]))
-        line += batch.num_rows + len(invalid) + _break_count(texts)
-        yield Block(rows=rows, errors=tuple(sorted((*invalid, *found), key=lambda e: e.line)))
-    rest = errors.take()
+            found = _errors(header + row, breaks, texts, batch.num_rows, bad, dict(invalid), row)
+        row += batch.num_rows + len(invalid)
+        breaks += _break_count(texts)
+        yield Block(rows=rows, errors=tuple(found))
+    rest = [
+        row_error(header + number + breaks, "", reason) for number, reason in errors.take(row, None)
+    ]
     if rest:
-        yield Block(rows=target_types(schema).empty_table(), errors=rest)
+        yield Block(rows=target_types(schema).empty_table(), errors=tuple(rest))
+
+
+def _errors(
+    line: int,
+    breaks: int,
+    texts: list[pa.StringArray],
+    count: int,
+    bad: dict[int, ExactError],
+    invalid: dict[int, str],
+    row: int,
+) -> list[RowError]:
+    """Return the errors of a batch with their lines. It begins at `line`, unless line breaks inside
+    of fields came before."""
+    counts = [pc.fill_null(pc.count_substring(column, "\n"), 0).to_pylist() for column in texts]
+    errors, index = [], 0
+    for offset in range(count + len(invalid)):
+        at = line + offset + breaks
+        if row + offset in invalid:
+            errors.append(row_error(at, "", invalid[row + offset]))
+            continue
+        if index in bad:
+            errors.append(row_error(at, *bad[index]))
+        breaks += sum(column[index] for column in counts)
+        index += 1
+    return errors
 
 
 def _batches(
@@ -109,7 +133,7 @@ def _batches(
     convert = pcsv.ConvertOptions(
         null_values=["", *file_format.null_if],
         strings_can_be_null=True,
-        quoted_strings_can_be_null=bool(file_format.null_if),
+        quoted_strings_can_be_null=False,
         check_utf8=False,
     )
     names = _names(source, file_format)
@@ -117,9 +141,7 @@ def _batches(
         return
     header, source = names
     convert.column_types = dict.fromkeys(header, pa.binary())
-    options = pcsv.ReadOptions(
-        use_threads=False, block_size=BLOCK_BYTES, column_names=header
-    )
+    options = pcsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=header)
     parse = pcsv.ParseOptions(
         delimiter=file_format.field_delimiter,
         quote_char=file_format.quote or False,
@@ -246,15 +268,3 @@ def _check_names(names: list[str], schema: pa.Schema) -> None:
 
 def _break_count(texts: list[pa.StringArray]) -> int:
     return sum(pc.sum(pc.count_substring(column, "\n")).as_py() or 0 for column in texts)
-
-
-def _breaks(texts: list[pa.StringArray], count: int, bad: dict[int, ExactError]) -> list[int]:
-    """Return how many line breaks are in fields before each row, if any row is bad."""
-    if not bad or not _break_count(texts):
-        return [0] * count
-    before, total = [], 0
-    counts = [pc.fill_null(pc.count_substring(column, "\n"), 0).to_pylist() for column in texts]
-    for index in range(count):
-        before.append(total)
-        total += sum(column[index] for column in counts)
-    return before

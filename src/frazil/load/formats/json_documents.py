@@ -10,12 +10,13 @@ from typing import IO
 from frazil.errors import Malformed, TooLarge
 from frazil.load.formats.lines import BOM, CHUNK_BYTES, LINE_BYTES_MAX, LineChunk
 
-TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
-BETWEEN = b" \t\r\n,"
+TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*("|\\?\Z)|[{}\[\]]', re.DOTALL)
+"""A string, whose group is `"` unless it is cut, or a bracket."""
+SPACE = b" \t\r\n"
 
 
 def document_chunks(stream: IO[bytes]) -> Iterator[LineChunk]:
-    """Yield the objects of a file as lines. `Malformed` if it is something else."""
+    """Yield the objects of a file as lines. `Malformed` if it holds something else."""
     lines: list[bytes] = []
     size, first = 0, 1
     for document in _documents(stream):
@@ -33,54 +34,48 @@ def document_chunks(stream: IO[bytes]) -> Iterator[LineChunk]:
 def _documents(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield each object, without what is between them."""
     data = bytes(stream.read(CHUNK_BYTES)).removeprefix(BOM)
-    is_array = data.lstrip().startswith(b"[")
-    base = 1 if is_array else 0
+    base = 1 if data.lstrip(SPACE).startswith(b"[") else 0
     depth, begin, at = 0, 0, 0
-    has_ended = False
+    is_over = False
     while True:
         for found in TOKEN.finditer(data, at):
             token = found[0]
+            if token[:1] == b'"' and found[1] != b'"':
+                break  # cut: look at it again with more bytes
             at = found.end()
+            is_outside = depth <= base
             if token[:1] == b'"':
-                if depth == base:
+                if is_outside:
                     raise Malformed("a JSON file holds objects, but there is a string")
-                continue
-            if token in b"{[":
-                if depth == base and token == b"{":
-                    _check_between(data[begin : found.start()], is_array)
-                    begin = found.start()
-                elif depth == base and (token == b"[" and not (is_array and base == 0)):
-                    raise Malformed("a JSON file holds objects, but there is an array")
+            elif token in b"{[":
+                if is_outside:
+                    _check_between(data[begin : found.start()], is_over=is_over)
+                    if is_over or token != (b"[" if depth < base else b"{"):
+                        raise Malformed("a JSON file holds objects only, or one array of them")
+                    begin = at if depth < base else found.start()
                 depth += 1
-                if is_array and depth == 1:
-                    begin = at
             else:
                 depth -= 1
                 if depth == base:
                     yield data[begin:at]
                     begin = at
                 elif depth < base:
-                    _check_between(data[begin : found.start()], is_array)
-                    has_ended, begin = True, at
                     if depth < 0:
-                        raise Malformed("the JSON file closes a bracket that was not opened")
-        more = stream.read(CHUNK_BYTES)
+                        raise Malformed("the JSON file closes a bracket that it did not open")
+                    _check_between(data[begin : found.start()], is_over=is_over)
+                    is_over, begin = True, at
+        more = bytes(stream.read(CHUNK_BYTES))
         if not more:
             break
-        # A string may be cut: look at it again, from its beginning.
-        rest = data[at:]
-        cut = rest.find(b'"')
-        keep = begin if depth > base else at + (cut if cut >= 0 else len(rest))
-        keep = min(keep, begin) if depth > base else begin
-        data, at, begin = data[keep:] + more, at - keep, begin - keep
-        if len(data) - begin > LINE_BYTES_MAX + CHUNK_BYTES:
+        data, at, begin = data[begin:] + more, at - begin, 0
+        if len(data) > LINE_BYTES_MAX + CHUNK_BYTES:
             raise TooLarge(f"a JSON object has more than {LINE_BYTES_MAX} bytes")
-    if depth > (0 if has_ended or not is_array else base) or (is_array and not has_ended):
+    if depth or (base and not is_over):
         raise Malformed("the JSON file ends in the middle of an object or array")
-    _check_between(data[begin:], False)
+    _check_between(data[begin:], is_over=is_over)
 
 
-def _check_between(data: bytes, is_array: bool) -> None:
-    rest = data.strip(BETWEEN if is_array else BETWEEN[:-1])
-    if rest:
+def _check_between(data: bytes, *, is_over: bool) -> None:
+    rest = data.strip(SPACE)
+    if rest and (is_over or rest != b","):
         raise Malformed(f"a JSON file holds objects, but there is {rest[:40]!r}")

@@ -222,13 +222,13 @@ def text_of(value: Any) -> str:
     if isinstance(value, _Fraction):
         return str(value)
     if isinstance(value, dict):
-        return "{%s}" % ",".join(f"{json.dumps(k)}:{text_of(v)}" for k, v in value.items())
+        members = ",".join(f"{json.dumps(k)}:{text_of(v)}" for k, v in value.items())
+        return f"{{{members}}}"
     if isinstance(value, list):
-        return "[%s]" % ",".join(map(text_of, value))
+        return f"[{','.join(map(text_of, value))}]"
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError:
             return json.dumps(value)
     return json.dumps(value, ensure_ascii=False)
-

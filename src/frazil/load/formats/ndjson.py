@@ -38,6 +38,11 @@ from frazil.load.formats.type_merge import merge_schemas
 FRACTION = re.compile(
     rb"(?<=[:,\[\s])-?[0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)(?=[,}\]\s])"
 )
+LONG_FRACTION = re.compile(rb"\.[0-9]{9,}")
+EXPONENT = re.compile(rb"e[+-]?[0-9]|E[+-]?[0-9]")
+SMALL_MAX = 1e7
+"""With at most seven digits before the point, only a long fraction makes a number inexact."""
+DIGITS = frozenset(b"0123456789")
 AFTER_OBJECT = re.compile(rb"\}[ \t\r]*[nN]")
 """Arrow ends the process for a `null` that is not inside an object."""
 DEEP = b"[" * 64
@@ -78,9 +83,10 @@ def _infer_chunk(chunk: LineChunk) -> pa.Schema:
                     continue  # an error of the load
         return schema_of_rows(parsed)
     return pa.schema(
-        [pa.field(name, _found(column)) for name, column in zip(
-            rows.column_names, rows.columns, strict=True
-        )]
+        [
+            pa.field(name, _found(column))
+            for name, column in zip(rows.column_names, rows.columns, strict=True)
+        ]
     )
 
 
@@ -132,22 +138,36 @@ def _has_exact_numbers(rows: pa.Table, data: bytes) -> bool:
     doubles = [leaf for column in rows.columns for leaf in _doubles(column)]
     if not doubles:
         return True
-    return _are_small(doubles) and all(
-        exact_float(token.decode()) is not None
-        for token in FRACTION.findall(data)
-        if len(token) > EXACT_CHARACTERS or b"e" in token or b"E" in token
-    )
+    largest = _largest(doubles)
+    if largest is None or largest >= EXACT_INT_MAX:
+        return False
+    return all(exact_float(token.decode()) is not None for token in _risky(data, largest))
 
 
-def _are_small(doubles: Iterable[pa.ChunkedArray | pa.Array]) -> bool:
-    """Return whether an integer among these doubles would be exact, and none is NaN."""
+def _risky(data: bytes, largest: float) -> Iterator[bytes]:
+    """Yield numbers that may lose digits as doubles. Strings may look like some."""
+    if largest >= SMALL_MAX or any(
+        data[found.start() - 1] in DIGITS for found in EXPONENT.finditer(data)
+    ):
+        for token in FRACTION.findall(data):
+            if len(token) > EXACT_CHARACTERS or b"e" in token or b"E" in token:
+                yield token
+        return
+    for found in LONG_FRACTION.finditer(data):
+        begin = found.start()
+        while data[begin - 1] in DIGITS:
+            begin -= 1
+        yield data[begin : found.end()]
+
+
+def _largest(doubles: Iterable[pa.ChunkedArray | pa.Array]) -> float | None:
+    """Return the largest absolute value; None if there is a NaN."""
+    largest = 0.0
     for values in doubles:
         if pc.any(pc.is_nan(values)).as_py():
-            return False
-        largest = pc.max(pc.abs(values)).as_py()
-        if largest is not None and largest >= EXACT_INT_MAX:
-            return False
-    return True
+            return None
+        largest = max(largest, pc.max(pc.abs(values)).as_py() or 0.0)
+    return largest
 
 
 def _doubles(column: pa.ChunkedArray | pa.Array) -> Iterator[pa.ChunkedArray | pa.Array]:
@@ -190,9 +210,7 @@ def _carrier(kind: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def _fast(
-    chunk: LineChunk, schema: pa.Schema, carriers: pa.Schema, is_exact: bool
-) -> Block | None:
+def _fast(chunk: LineChunk, schema: pa.Schema, carriers: pa.Schema, is_exact: bool) -> Block | None:
     rows = _arrow_rows(chunk, carriers)
     if rows is None or not (is_exact or _has_exact_numbers(rows, chunk.data)):
         return None

@@ -72,7 +72,7 @@ def cast_text(texts: pa.StringArray, kind: pa.DataType) -> tuple[pa.Array, set[i
         values, unfit = _one_by_one(texts, kind)
         bad |= unfit
     if kind == pa.float64():
-        bad |= _inexact(texts)
+        bad |= _inexact(texts, values)
     return values, bad
 
 
@@ -96,13 +96,14 @@ def _indices(mask: pa.BooleanArray) -> set[int]:
     return set(pc.indices_nonzero(mask).to_pylist()) if pc.any(mask).as_py() else set()
 
 
-def _inexact(texts: pa.StringArray) -> set[int]:
+def _inexact(texts: pa.StringArray, values: pa.DoubleArray) -> set[int]:
     """Return the indices of numbers that lose digits as doubles."""
     is_long = pc.or_(
         pc.greater(pc.binary_length(texts), EXACT_CHARACTERS),
         pc.match_substring(texts, "e", ignore_case=True),
     )
-    indices = pc.indices_nonzero(pc.fill_null(is_long, False))
+    is_other = pc.not_equal(values.cast(pa.string()), texts)  # Arrow writes the shortest spelling
+    indices = pc.indices_nonzero(pc.fill_null(pc.and_(is_long, is_other), False))
     if not len(indices):
         return set()
     return {
@@ -186,5 +187,5 @@ def big_or_small(values: pa.Array | pa.ChunkedArray) -> pa.DataType:
     """Return `uint64` for integers of which some are not exact as doubles, else `int64`."""
     bounds = pc.min_max(values)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
-    is_small = low is None or (-EXACT_INT_MAX <= low and high <= EXACT_INT_MAX)
+    is_small = low is None or (low >= -EXACT_INT_MAX and high <= EXACT_INT_MAX)
     return pa.int64() if is_small else pa.uint64()

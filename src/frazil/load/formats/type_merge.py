@@ -1,9 +1,9 @@
 """Merges the types that files and blocks have, upward: to a type that holds the values of both.
 
-    null < bool
-    null < int64 < float64      integers beyond 2^53, here uint64, do not become doubles
-    null < list, struct         by element and by field
-    anything else               the `mixed` type: the text itself, or JSON text
+null < bool
+null < int64 < float64      integers beyond 2^53, here uint64, do not become doubles
+null < list, struct         by element and by field
+anything else               the `mixed` type: the text itself, or JSON text
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Bucket:
         )
 
     def _copied(self, file: StagedFile) -> IO[bytes]:
-        copy = tempfile.TemporaryFile()
+        copy = tempfile.TemporaryFile()  # noqa: SIM115 # returned
         try:
             with self._errors(f"be read: {file.uri}", file):
                 result = self._store.get(self._key(file.path))
@@ -207,9 +207,7 @@ def _open(location: StageLocation, options: Mapping[str, str]) -> ObjectStore:
             return HTTPStore.from_url(
                 location.url, client_options=client_options, retry_config=retry
             )
-        arguments: Any = {
-            "config": config, "client_options": client_options, "retry_config": retry
-        }
+        arguments: Any = {"config": config, "client_options": client_options, "retry_config": retry}
         if location.scheme == "s3":
             return S3Store(location.host, **arguments)
         if location.scheme == "gs":

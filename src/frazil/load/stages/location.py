@@ -52,9 +52,7 @@ def parse_location(url: str) -> StageLocation:
     except ValueError as error:
         raise Malformed(f"{url!r} is not a URL: {error}") from None
     if parts.scheme not in {LOCAL, *HTTP, *BUCKETS}:
-        raise Malformed(
-            f"{url!r} has no scheme that stages know: file, s3, gs, az, http or https"
-        )
+        raise Malformed(f"{url!r} has no scheme that stages know: file, s3, gs, az, http or https")
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise Malformed(
             "the URL of a stage has no query, fragment, user or password; put credentials into "
@@ -69,9 +67,7 @@ def parse_location(url: str) -> StageLocation:
     host = parts.netloc if parts.scheme in BUCKETS else (parts.hostname or "")
     if parts.scheme in HTTP and port is not None:
         host = f"{host}:{port}"
-    return StageLocation(
-        scheme=parts.scheme, host=host, path=checked_path(parts.path.strip("/"))
-    )
+    return StageLocation(scheme=parts.scheme, host=host, path=checked_path(parts.path.strip("/")))
 
 
 def checked_path(path: str) -> str:
