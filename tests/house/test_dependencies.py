@@ -41,7 +41,7 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_reflection": {"ingest"},
     "httptools": {"httpd"},
     "isal": {"log", "ingest", "load"},
-    "re2": {"ingest", "kafka"},
+    "re2": {"ingest", "kafka", "load"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "log", "ingest", "hot", "lake", "query"},

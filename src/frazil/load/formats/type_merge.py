@@ -86,11 +86,21 @@ def merge_schemas(schemas: Iterable[pa.Schema], mixed: pa.DataType | None) -> pa
 
 
 def finished(schema: pa.Schema) -> pa.Schema:
-    """Return a schema that a table can have: columns without any value hold strings."""
-    return pa.schema([pa.field(field.name, _finished(field.type)) for field in schema])
+    """Return a schema that a table can have: columns without any value hold strings, and those with
+    JSON text inside of lists or structs hold JSON text as a whole."""
+    fields = []
+    for field in schema:
+        kind = _finished(field.type, 0)
+        fields.append(pa.field(field.name, JSON_TEXT if _has_json(kind) else kind))
+    return pa.schema(fields)
 
 
-def _finished(kind: pa.DataType, depth: int = 0) -> pa.DataType:
+def _has_json(kind: pa.DataType) -> bool:
+    inner = [kind.field(index) for index in range(kind.num_fields)]
+    return kind == JSON_TEXT or any(_has_json(field.type) for field in inner)
+
+
+def _finished(kind: pa.DataType, depth: int) -> pa.DataType:
     if pa.types.is_null(kind):
         return pa.string()
     if kind == pa.uint64():

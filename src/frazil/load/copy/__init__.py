@@ -1,0 +1,1 @@
+"""COPY INTO: files into tables, and rows into files."""
