@@ -64,7 +64,7 @@ class Definitions:
         self._all: Mapping[tuple[DefinitionKind, str], StoredDefinition] = MappingProxyType(
             {(found.kind, found.name): found for kind in KINDS for found in self._load(kind)}
         )
-        self._version = 0
+        self._by_kind = _by_kind(self._all)
         for found in self._all.values():
             if found.error is not None:
                 logger.warning("a definition cannot be used", extra={"reason": found.error})
@@ -73,6 +73,10 @@ class Definitions:
         """Return all definitions, or those of one kind, by name."""
         found = [each for each in self._all.values() if kind in (None, each.kind)]
         return sorted(found, key=lambda each: (KINDS.index(each.kind), each.name))
+
+    def of_kind(self, kind: DefinitionKind) -> tuple[StoredDefinition, ...]:
+        """Return the definitions of one kind, in no order, without work: every query asks."""
+        return self._by_kind[kind]
 
     def find(self, kind: DefinitionKind, name: str) -> StoredDefinition | None:
         """Return one definition, broken or not."""
@@ -89,11 +93,6 @@ class Definitions:
         if found.statement is None:
             raise Unavailable(f"{words_of(kind).lower()} {name} cannot be used: {found.error}")
         return found.statement
-
-    @property
-    def version(self) -> int:
-        """Grows with every change."""
-        return self._version
 
     def check_new(self, statement: Definition) -> None:
         """`Conflict` if the name is taken and the statement does not replace it."""
@@ -149,7 +148,7 @@ class Definitions:
 
     def _publish(self, changed: dict[tuple[DefinitionKind, str], StoredDefinition]) -> None:
         self._all = MappingProxyType(changed)
-        self._version += 1
+        self._by_kind = _by_kind(changed)
 
     def _load(self, kind: DefinitionKind) -> list[StoredDefinition]:
         names = [
@@ -188,6 +187,12 @@ class Definitions:
             return file.read(0, FILE_BYTES_MAX).decode()
         finally:
             file.close()
+
+
+def _by_kind(
+    found: Mapping[tuple[DefinitionKind, str], StoredDefinition],
+) -> dict[DefinitionKind, tuple[StoredDefinition, ...]]:
+    return {kind: tuple(each for each in found.values() if each.kind == kind) for kind in KINDS}
 
 
 def _path(kind: DefinitionKind, name: str) -> str:
