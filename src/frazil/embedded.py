@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from frazil.config import Config, load, reserve_bytes
+from frazil.definitions import Definitions
 from frazil.disk import Disk, DiskReserve, RealDisk
 from frazil.errors import Malformed, Overloaded, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
@@ -122,8 +123,9 @@ class Embedded:
             topics = TopicTables(
                 log, config.lake.topics, view, bytes_max=config.query.topic_bytes_max
             )
+            definitions = Definitions(disk)
             engine = Engine.open(
-                tier.visible_pieces, arrow.TABLES, config.query, clock, view, topics
+                tier.visible_pieces, arrow.TABLES, config.query, clock, view, topics, definitions
             )
             stack.callback(engine.close)
             followers = Followers(log, disk, lake)

@@ -5,11 +5,22 @@
     options.py       options: NAME=value
     heads.py         how each kind of statement begins and is read
     parser.py        from a text to statements
+    store.py         Definitions: one file per defined thing
+    audit.py         Audit: who sent which statement, and what became of it
+    executor.py      StatementExecutor: carries out a statement by the handler of its kind
 
 A text is refused unless every statement of it is known. Queries inside statements are kept as
 text: the read-only planner judges them.
 """
 
+from frazil.definitions.audit import Audit, AuditEntry
+from frazil.definitions.executor import (
+    StatementCall,
+    StatementExecutor,
+    StatementHandler,
+    done,
+    drop_definition,
+)
 from frazil.definitions.parser import (
     ParsedStatement,
     is_statement,
@@ -17,6 +28,7 @@ from frazil.definitions.parser import (
     parse_statements,
 )
 from frazil.definitions.statements import (
+    KINDS,
     CloneTable,
     ClusterBy,
     ColumnSpec,
@@ -42,9 +54,17 @@ from frazil.definitions.statements import (
     StagePath,
     Statement,
     ValidateStage,
+    is_definition,
+    is_reading,
+    kind_of,
+    words_of,
 )
+from frazil.definitions.store import Definitions, StoredDefinition
 
 __all__ = [
+    "KINDS",
+    "Audit",
+    "AuditEntry",
     "CloneTable",
     "ClusterBy",
     "ColumnSpec",
@@ -56,6 +76,7 @@ __all__ = [
     "CreateView",
     "Definition",
     "DefinitionKind",
+    "Definitions",
     "DescribeStage",
     "Drop",
     "FileCompression",
@@ -70,8 +91,18 @@ __all__ = [
     "Show",
     "StagePath",
     "Statement",
+    "StatementCall",
+    "StatementExecutor",
+    "StatementHandler",
+    "StoredDefinition",
     "ValidateStage",
+    "done",
+    "drop_definition",
+    "is_definition",
+    "is_reading",
     "is_statement",
+    "kind_of",
     "parse_statement",
     "parse_statements",
+    "words_of",
 ]

@@ -29,6 +29,18 @@ class ParsedStatement:
 
     statement: Statement
     text: str
+    rest: str
+    """The text after CREATE [OR REPLACE]; all of it for other statements."""
+
+    @property
+    def definition(self) -> str:
+        """The text as it is stored: without OR REPLACE."""
+        return f"CREATE {self.rest}"
+
+    @property
+    def replacement(self) -> str:
+        """The text that replaces an earlier definition."""
+        return f"CREATE OR REPLACE {self.rest}"
 
 
 def parse_statements(text: str) -> tuple[ParsedStatement, ...]:
@@ -113,10 +125,12 @@ def _parse(text: str, group: Sequence[Token]) -> ParsedStatement:
             end=group[0].end,
         )
     or_replace = reader.skip_words("create", "or", "replace")
-    reader.take_words(*(head.words[1:] if or_replace else head.words))
+    is_create = or_replace or reader.skip_words("create")
+    rest = reader.rest()
+    reader.take_words(*(head.words[1:] if is_create else head.words))
     statement = head.parse(reader, or_replace)
     reader.take_end()
-    return ParsedStatement(statement=statement, text=written)
+    return ParsedStatement(statement=statement, text=written, rest=rest)
 
 
 def _head_of(reader: TokenReader) -> StatementHead | None:

@@ -13,7 +13,7 @@ FormatType = Literal[
 FileCompression = Literal["auto", "none", "gzip", "snappy", "zstd", "lz4", "brotli"]
 OnError = Literal["abort", "continue", "skip_file"]
 DefinitionKind = Literal["stage", "pipe", "external_table", "view"]
-"""Things that a definition makes; their names are unique among all kinds."""
+"""Things that a definition makes. Views and external tables share their names with tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +246,29 @@ Statement = (
     | Resume
 )
 
-KIND_WORDS: dict[DefinitionKind, str] = {
-    "stage": "STAGE",
-    "pipe": "PIPE",
-    "external_table": "EXTERNAL TABLE",
-    "view": "VIEW",
-}
+KINDS: tuple[DefinitionKind, ...] = ("stage", "external_table", "view", "pipe")
+"""In an order in which they can be created: later ones refer to earlier ones."""
+
+
+def kind_of(statement: Definition) -> DefinitionKind:
+    """Return the kind of thing that a definition makes."""
+    if isinstance(statement, CreateStage):
+        return "stage"
+    if isinstance(statement, CreateExternalTable):
+        return "external_table"
+    return "view" if isinstance(statement, CreateView) else "pipe"
+
+
+def words_of(kind: DefinitionKind) -> str:
+    """Return the kind as statements write it: `EXTERNAL TABLE`."""
+    return kind.replace("_", " ").upper()
+
+
+def is_definition(statement: Statement) -> bool:
+    """Whether the text of a statement is kept as a file."""
+    return isinstance(statement, CreateStage | CreatePipe | CreateExternalTable | CreateView)
+
+
+def is_reading(statement: Statement) -> bool:
+    """Whether a statement changes nothing."""
+    return isinstance(statement, Show | ListStage | DescribeStage | ValidateStage)

@@ -45,12 +45,17 @@ class KnownNames:
         topics = dict.fromkeys(topics, RECORDS.names)
         return KnownNames({**self.tables, **topics}, self.functions) if topics else self
 
+    def with_views(self, views: Iterable[str]) -> KnownNames:
+        """Return these names and those of views, whose columns only the engine knows."""
+        views = dict.fromkeys(views, ())
+        return KnownNames({**self.tables, **views}, self.functions) if views else self
+
 
 def frazil_error(error: BaseException, sql: EngineText, names: KnownNames) -> FrazilError:
     """Return our error for one of DataFusion's."""
     if isinstance(error, FrazilError):
         return error
-    names = names.with_topics(sql.topics)
+    names = names.with_topics(sql.topics).with_views(name for name, _ in sql.views)
     message = str(error).replace("DataFusion error: ", "")
     for pattern, translate in _TABLE:
         match = re.search(pattern, message, re.DOTALL)

@@ -9,9 +9,15 @@ import pyarrow as pa
 from frazil.model.arrow import RECORDS
 from frazil.query.sql.as_of import with_as_of
 from frazil.query.sql.dialect import EngineText
+from frazil.query.sql.entry_spans import VIEW as ENTRY_SPANS
 
 LISTING = ("information_schema", "show")
 """Words of a text that may list tables."""
+VIEW_NAMES = (
+    *("gauges", "sums", "histograms", "exponential_histograms", "summaries"),
+    ENTRY_SPANS,
+)
+"""Views that every node has."""
 
 
 def tables_of(schemas: Mapping[str, pa.Schema], sql: EngineText) -> Mapping[str, pa.Schema]:
