@@ -40,6 +40,7 @@ from frazil.query.run.protocol import FILES_MAX, Gone, Planned, PlanRequest
 from frazil.query.run.references import references_of
 from frazil.query.run.timers import Timers
 from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
+from frazil.query.scan.copy_history import COPY_HISTORY, COPY_HISTORY_SCHEMA
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.tiers import Tiers
 from frazil.query.sql.as_of import SNAPSHOTS
@@ -94,9 +95,10 @@ class Engine:
         definitions: Definitions | None,
     ) -> None:
         self._tiers = Tiers(snapshot, lake, topics)
+        self._lake = lake
         self._definitions = definitions
         self._topics = topics
-        self._schemas = {**schemas, SNAPSHOTS: SNAPSHOTS_SCHEMA}
+        self._schemas = {**schemas, SNAPSHOTS: SNAPSHOTS_SCHEMA, COPY_HISTORY: COPY_HISTORY_SCHEMA}
         self._config = config
         self._clock = clock
         self._timers = Timers(clock)
@@ -217,6 +219,7 @@ class Engine:
         return PlanRequest(
             text=text,
             topics=self._topics_for(texts, is_listing=is_listing),
+            tables=self._lake_tables(texts, is_listing=is_listing),
             is_listing=is_listing and self._topics is not None,
             views=used,
             now_us=self._clock.wall_ms() * US_PER_MS,
@@ -230,6 +233,24 @@ class Engine:
         if is_listing:
             return tuple(self._topics.names())
         return tuple(self._topics.known()) if TOPIC_PREFIX in text.lower() else ()
+
+    def _lake_tables(self, text: str, *, is_listing: bool) -> tuple[tuple[str, bytes], ...]:
+        """Return the other tables of the lake that a text may name, such as those loaded from
+        files, with their schemas. Those that the catalog got since are found when planning fails.
+        """
+        if self._lake is None:
+            return ()
+        lower = text.lower()
+        names = self._lake.other_tables() if is_listing else self._lake.known_others
+        names = names if is_listing else tuple(name for name in names if name in lower)
+        if not names:
+            return ()
+        tables = self._lake.pin(names).tables
+        return tuple(
+            (name, tables[name].schema.serialize().to_pybytes())
+            for name in names
+            if tables[name].schema.names
+        )
 
     def _views(self) -> dict[str, ViewDefinition]:
         """Return the views that users have defined."""
@@ -246,7 +267,18 @@ class Engine:
     def table_names(self) -> set[str]:
         """Return the names of all tables and built-in views."""
         topics = () if self._topics is None else self._topics.names()
-        return {*self._schemas, *VIEW_NAMES, *topics}
+        others = () if self._lake is None else self._lake.other_tables()
+        return {*self._schemas, *VIEW_NAMES, *topics, *others}
+
+    def check_loaded_name(self, name: str) -> None:
+        """Raise `Conflict` if no table with this name may be loaded from files."""
+        topics = () if self._topics is None else self._topics.names()
+        taken = {*self._schemas, *VIEW_NAMES, *topics, *self._views()}
+        if name in taken or name.startswith(RESERVED):
+            raise Conflict(
+                f"{name} is the name of a view, of a table that is filled from the log, or "
+                "reserved; choose another"
+            )
 
     def check_view(self, name: str, query: str) -> pa.Schema:
         """Plan a view that is to be defined, and return its columns. Nothing runs. `Conflict` if a
@@ -282,11 +314,13 @@ class Engine:
         try:
             return worker.plan(request)
         except Unknown:
-            # The table may be a topic that only the lake has; if not, the error lists all tables.
+            # The table may be one that only the lake has; if not, the error lists all tables.
             topics = () if self._topics is None else tuple(self._topics.names())
-            if request.is_listing or not topics:
+            tables = self._lake_tables("", is_listing=True)
+            if request.is_listing or not (topics or tables):
                 raise
-            return worker.plan(msgspec.structs.replace(request, topics=topics, is_listing=True))
+            every = msgspec.structs.replace(request, topics=topics, tables=tables, is_listing=True)
+            return worker.plan(every)
 
     def _run(
         self, worker: Worker, planned: Planned, config: QueryConfig, cancel_token: CancelToken

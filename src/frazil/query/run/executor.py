@@ -59,10 +59,12 @@ class Executor:
     def plan(self, request: PlanRequest) -> Planned:
         """Translate and plan a text over empty tables."""
         sql = replace(translate(request.text), views=request.views.texts)
-        if request.topics:
+        if request.topics or request.tables:
             names = {token.name for token in tokens(sql.expanded)}
-            topics = (name for name in request.topics if request.is_listing or name in names)
-            sql = replace(sql, topics=tuple(topics))
+            is_all = request.is_listing
+            topics = (name for name in request.topics if is_all or name in names)
+            tables = (table for table in request.tables if is_all or table[0] in names)
+            sql = replace(sql, topics=tuple(topics), tables=tuple(tables))
         return Planned(sql, self._planner.plan(sql, request.now_us, request.views.failures))
 
     def schemas_of(self, sql: EngineText) -> Mapping[str, pa.Schema]:

@@ -54,6 +54,8 @@ class PlanRequest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     text: str
     topics: tuple[str, ...]
     """Tables of topics that the text may name."""
+    tables: tuple[tuple[str, bytes], ...] = ()
+    """Other tables of the lake that the text may name, and their schemas as Arrow IPC."""
     is_listing: bool = False
     """Whether all of them are needed, not only those that the text names."""
     views: EngineViews = EngineViews()

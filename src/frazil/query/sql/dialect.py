@@ -35,6 +35,8 @@ class EngineText:
     """AS OF tables in the text."""
     topics: tuple[str, ...] = ()
     """Tables of topics that the text may name; set by the engine."""
+    tables: tuple[tuple[str, bytes], ...] = ()
+    """Other tables of the lake that the text may name, and their schemas as Arrow IPC."""
     views: tuple[tuple[str, str], ...] = ()
     """Views of users that the text may name, and their queries, translated; bases first."""
 

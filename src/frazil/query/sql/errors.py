@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
 from frazil.model.arrow import RECORDS
 from frazil.query.sql.dialect import EngineText
+from frazil.query.sql.table_names import lake_schemas
 from frazil.results import line_and_column, tokens
 
 MESSAGE_LENGTH_MAX = 300
@@ -56,6 +57,9 @@ def frazil_error(error: BaseException, sql: EngineText, names: KnownNames) -> Fr
     if isinstance(error, FrazilError):
         return error
     names = names.with_topics(sql.topics).with_views(name for name, _ in sql.views)
+    if sql.tables:
+        columns = {name: schema.names for name, schema in lake_schemas(sql).items()}
+        names = KnownNames({**names.tables, **columns}, names.functions)
     message = str(error).replace("DataFusion error: ", "")
     for pattern, translate in _TABLE:
         match = re.search(pattern, message, re.DOTALL)

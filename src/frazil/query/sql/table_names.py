@@ -24,4 +24,11 @@ def tables_of(schemas: Mapping[str, pa.Schema], sql: EngineText) -> Mapping[str,
     """Return the schemas of all tables that a text can name."""
     if sql.topics:
         schemas = {**schemas, **dict.fromkeys(sql.topics, RECORDS)}
+    if sql.tables:
+        schemas = {**schemas, **lake_schemas(sql)}
     return with_as_of(schemas, sql.as_ofs)
+
+
+def lake_schemas(sql: EngineText) -> dict[str, pa.Schema]:
+    """Return the schemas of other tables of the lake that a text can name."""
+    return {name: pa.ipc.read_schema(pa.py_buffer(ipc)) for name, ipc in sql.tables}
