@@ -25,11 +25,13 @@ from frazil.query.scan.as_of_rows import (
     snapshot_at,
     snapshot_by_version,
 )
+from frazil.query.scan.audit_table import audit_of
 from frazil.query.scan.snapshots_table import snapshots_of
-from frazil.query.sql.as_of import SNAPSHOTS, AsOf
+from frazil.query.sql.as_of import SNAPSHOTS, STATEMENT_AUDIT, AsOf
 from frazil.query.sql.dialect import EngineText
 
 if TYPE_CHECKING:
+    from frazil.definitions import Audit
     from frazil.hot import Piece, VisiblePieces
     from frazil.lake import LakeView, TableFile, TableView, TopicRows, TopicTables
 
@@ -60,7 +62,9 @@ class Tiers:
         snapshot: Callable[[], VisiblePieces],
         lake: LakeView | None,
         topics: TopicTables | None = None,
+        audit: Audit | None = None,
     ) -> None:
+        self._audit = audit
         self._snapshot = snapshot
         self._lake = lake
         self._topics = topics
@@ -89,12 +93,22 @@ class Tiers:
             uses = [as_ofs.get(name) for name in tables if bases[name] == table]
             is_lake_only = all(as_of is not None and as_of.version is not None for as_of in uses)
             sources[table] = self._topic_rows(table, check, is_lake_only=is_lake_only)
+        system = {SNAPSHOTS: self._snapshot_rows, STATEMENT_AUDIT: self._audit_rows}
         return {
-            name: (self._snapshot_rows(),)
-            if table == SNAPSHOTS
+            name: (system[table](),)
+            if table in system
             else self._table_rows(*sources[table], as_ofs.get(name))
             for name, table in bases.items()
         }
+
+    def _audit_rows(self) -> TierRows:
+        """Return the statements that were sent."""
+        from frazil.hot import Piece
+
+        rows = audit_of(() if self._audit is None else self._audit.entries())
+        return TierRows(
+            pieces=(Piece(name=STATEMENT_AUDIT, batches=(rows,), row_count=rows.num_rows),)
+        )
 
     def _table_rows(
         self, pieces: tuple[Piece, ...], view: TableView | None, as_of: AsOf | None
