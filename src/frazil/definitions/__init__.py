@@ -7,6 +7,7 @@
     parser.py        from a text to statements
     store.py         Definitions: one file per defined thing
     audit.py         Audit: who sent which statement, and what became of it
+    changes.py       what `frazil apply` has to change
     executor.py      StatementExecutor: carries out a statement by the handler of its kind
 
 A text is refused unless every statement of it is known. Queries inside statements are kept as
@@ -14,6 +15,12 @@ text: the read-only planner judges them.
 """
 
 from frazil.definitions.audit import Audit, AuditEntry
+from frazil.definitions.changes import (
+    DefinitionChange,
+    DefinitionKey,
+    changes_to,
+    wanted_definitions,
+)
 from frazil.definitions.executor import (
     StatementCall,
     StatementExecutor,
@@ -75,6 +82,8 @@ __all__ = [
     "CreateStage",
     "CreateView",
     "Definition",
+    "DefinitionChange",
+    "DefinitionKey",
     "DefinitionKind",
     "Definitions",
     "DescribeStage",
@@ -96,6 +105,7 @@ __all__ = [
     "StatementHandler",
     "StoredDefinition",
     "ValidateStage",
+    "changes_to",
     "done",
     "drop_definition",
     "is_definition",
@@ -104,5 +114,6 @@ __all__ = [
     "kind_of",
     "parse_statement",
     "parse_statements",
+    "wanted_definitions",
     "words_of",
 ]

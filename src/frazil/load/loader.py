@@ -29,7 +29,7 @@ from frazil.definitions import (
     done,
     drop_definition,
 )
-from frazil.errors import FrazilError, Malformed, Overloaded, Unknown
+from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unknown
 from frazil.lake import JobGroup, Lake, TaskRunner, do_on, find_table, open_catalog
 from frazil.load.copy.columns import read_columns, table_columns, type_name
 from frazil.load.copy.copy_into import (
@@ -185,7 +185,7 @@ class Loader:
         stage = self.stage(statement.target.stage)
         token = cancel_token or CancelToken()
         with self._engine.sql(statement.query, cancel_token=token) as result:
-            return unload(statement, stage, result, result.schema, check=token.check)
+            return unload(statement, stage, _whole(result), result.schema, check=token.check)
 
     def _catalog(self) -> Catalog:
         return open_catalog(self._lake.config, self._lake.data_folder)
@@ -306,6 +306,16 @@ class Loader:
         result = self.unload(call.statement, call.cancel_token)
         rows = [{"file": file.uri, "size_bytes": file.size_bytes} for file in result.files]
         return pa.Table.from_pylist(rows, UNLOAD_SCHEMA)
+
+
+def _whole(result: Result) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a query. `TooLarge` instead of a part of them."""
+    yield from result
+    if result.is_cut:
+        raise TooLarge(
+            f"the query has more than {result.rows_max} rows, which is query.rows_max; raise it, "
+            "or unload a part at a time"
+        )
 
 
 def _report_rows(reports: Iterable[FileReport], *, is_full: bool) -> pa.Table:

@@ -19,7 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from frazil import tracing
-from frazil.definitions import CreateView, Definitions
+from frazil.definitions import Audit, CreateView, Definitions
 from frazil.errors import (
     Conflict,
     FrazilError,
@@ -40,10 +40,11 @@ from frazil.query.run.protocol import FILES_MAX, Gone, Planned, PlanRequest
 from frazil.query.run.references import references_of
 from frazil.query.run.timers import Timers
 from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
-from frazil.query.scan.copy_history import COPY_HISTORY, COPY_HISTORY_SCHEMA
+from frazil.query.scan.audit_table import AUDIT_SCHEMA
+from frazil.query.scan.copy_history import COPY_HISTORY_SCHEMA
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.tiers import Tiers
-from frazil.query.sql.as_of import SNAPSHOTS
+from frazil.query.sql.as_of import COPY_HISTORY, SNAPSHOTS, STATEMENT_AUDIT
 from frazil.query.sql.table_names import LISTING, VIEW_NAMES, tables_of
 from frazil.query.sql.views import ViewDefinition, views_for
 from frazil.results import CancelToken, Limits, Result, RunningQuery
@@ -93,12 +94,18 @@ class Engine:
         lake: LakeView | None,
         topics: TopicTables | None,
         definitions: Definitions | None,
+        audit: Audit | None,
     ) -> None:
-        self._tiers = Tiers(snapshot, lake, topics)
+        self._tiers = Tiers(snapshot, lake, topics, audit)
         self._lake = lake
         self._definitions = definitions
         self._topics = topics
-        self._schemas = {**schemas, SNAPSHOTS: SNAPSHOTS_SCHEMA, COPY_HISTORY: COPY_HISTORY_SCHEMA}
+        self._schemas = {
+            **schemas,
+            SNAPSHOTS: SNAPSHOTS_SCHEMA,
+            STATEMENT_AUDIT: AUDIT_SCHEMA,
+            COPY_HISTORY: COPY_HISTORY_SCHEMA,
+        }
         self._config = config
         self._clock = clock
         self._timers = Timers(clock)
@@ -117,10 +124,11 @@ class Engine:
         lake: LakeView | None = None,
         topics: TopicTables | None = None,
         definitions: Definitions | None = None,
+        audit: Audit | None = None,
     ) -> Self:
         """Open an engine over these tables. Rows that the `lake` has are read from there, and the
         others from `snapshot`. Tables of `topics`, and views of `definitions`, may come and go."""
-        return cls(snapshot, schemas, config, clock, lake, topics, definitions)
+        return cls(snapshot, schemas, config, clock, lake, topics, definitions, audit)
 
     def sql(
         self, text: str, *, limits: Limits | None = None, cancel_token: CancelToken | None = None

@@ -9,7 +9,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from frazil.lake import LakeView
 
-COPY_HISTORY = "copy_history"
 COPY_HISTORY_SCHEMA = pa.schema(
     [
         pa.field("table_name", pa.string(), nullable=False),

@@ -25,12 +25,14 @@ from frazil.query.scan.as_of_rows import (
     snapshot_at,
     snapshot_by_version,
 )
-from frazil.query.scan.copy_history import COPY_HISTORY, copy_history_of
+from frazil.query.scan.audit_table import audit_of
+from frazil.query.scan.copy_history import copy_history_of
 from frazil.query.scan.snapshots_table import snapshots_of
-from frazil.query.sql.as_of import SNAPSHOTS, AsOf
+from frazil.query.sql.as_of import COPY_HISTORY, SNAPSHOTS, STATEMENT_AUDIT, AsOf
 from frazil.query.sql.dialect import EngineText
 
 if TYPE_CHECKING:
+    from frazil.definitions import Audit
     from frazil.hot import Piece, VisiblePieces
     from frazil.lake import LakeView, TableFile, TableView, TopicRows, TopicTables
 
@@ -61,7 +63,9 @@ class Tiers:
         snapshot: Callable[[], VisiblePieces],
         lake: LakeView | None,
         topics: TopicTables | None = None,
+        audit: Audit | None = None,
     ) -> None:
+        self._audit = audit
         self._snapshot = snapshot
         self._lake = lake
         self._topics = topics
@@ -91,11 +95,16 @@ class Tiers:
             uses = [as_ofs.get(name) for name in tables if bases[name] == table]
             is_lake_only = all(as_of is not None and as_of.version is not None for as_of in uses)
             sources[table] = self._topic_rows(table, check, is_lake_only=is_lake_only)
+        system = {
+            SNAPSHOTS: self._snapshot_rows,
+            STATEMENT_AUDIT: self._audit_rows,
+            COPY_HISTORY: self._history_rows,
+        }
         return {
             name: self._lake_table_rows(table, as_ofs.get(name))
             if table in others
-            else (self._built_in_rows(table),)
-            if table in (SNAPSHOTS, COPY_HISTORY)
+            else (system[table](),)
+            if table in system
             else self._table_rows(*sources[table], as_ofs.get(name))
             for name, table in bases.items()
         }
@@ -135,18 +144,21 @@ class Tiers:
         rows = self._topics.lake_rows(table) if is_lake_only else self._topics.rows(table, check)
         return tuple(_pieces(rows)), rows.view
 
-    def _built_in_rows(self, table: str) -> TierRows:
-        """Return the snapshots of all tables, also of those that no query has used yet, or the
-        files that tables were loaded from."""
-        from frazil.hot import Piece
+    def _snapshot_rows(self) -> TierRows:
+        """Return the snapshots of all tables, also of those that no query has used yet."""
+        names = [] if self._topics is None else self._topics.names()
+        others = () if self._lake is None else self._lake.other_tables()
+        view = None if self._lake is None else self._lake.pin([*names, *others])
+        return _in_memory(SNAPSHOTS, snapshots_of(view))
 
-        if table == COPY_HISTORY:
-            rows = copy_history_of(self._lake)
-        else:
-            names = [] if self._topics is None else self._topics.names()
-            others = () if self._lake is None else self._lake.other_tables()
-            rows = snapshots_of(None if self._lake is None else self._lake.pin([*names, *others]))
-        return TierRows(pieces=(Piece(name=table, batches=(rows,), row_count=rows.num_rows),))
+    def _audit_rows(self) -> TierRows:
+        """Return the statements that were sent."""
+        entries = () if self._audit is None else self._audit.entries()
+        return _in_memory(STATEMENT_AUDIT, audit_of(entries))
+
+    def _history_rows(self) -> TierRows:
+        """Return the files that tables were loaded from."""
+        return _in_memory(COPY_HISTORY, copy_history_of(self._lake))
 
     def _now(self, pieces: tuple[Piece, ...], view: TableView | None) -> TierRows:
         if view is None:
@@ -195,6 +207,12 @@ class Tiers:
         with self._lock:
             self._cut[piece] = (boundary, rest)
         return rest
+
+
+def _in_memory(name: str, rows: pa.RecordBatch) -> TierRows:
+    from frazil.hot import Piece
+
+    return TierRows(pieces=(Piece(name=name, batches=(rows,), row_count=rows.num_rows),))
 
 
 def _lake_rows(view: TableView) -> TierRows:
