@@ -128,9 +128,19 @@ def _arrow_rows(chunk: LineChunk, schema: pa.Schema | None) -> pa.Table | None:
                 unexpected_field_behavior="infer" if schema is None else "error",
             ),
         )
+        rows.validate()  # with objects without fields, its arrays may be too short
     except (pa.ArrowException, UnicodeDecodeError):
         return None
-    return rows if rows.num_rows == count else None
+    if rows.num_rows != count or any(_has_empty(kind) for kind in rows.schema.types):
+        return None
+    return rows
+
+
+def _has_empty(kind: pa.DataType) -> bool:
+    """Return whether there is an object without fields."""
+    if pa.types.is_struct(kind) and not kind.num_fields:
+        return True
+    return any(_has_empty(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _has_exact_numbers(rows: pa.Table, data: bytes) -> bool:

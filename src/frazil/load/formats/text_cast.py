@@ -27,8 +27,8 @@ TIMESTAMP_PATTERN = f"^{TIME}$"
 TIMESTAMPTZ_PATTERN = f"^{TIME}(Z|[+-][0-9]{{2}}:[0-9]{{2}})$"
 DECIMAL_PATTERN = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"
 
-EXACT_CHARACTERS = 16
-"""A decimal number of at most 15 digits, with its point, is always exact as a double."""
+EXACT_CHARACTERS = 15
+"""A decimal number of at most 15 digits is always exact as a double."""
 EXACT_INT_MAX = 2**53
 """Integers up to here are exact as doubles."""
 TIMESTAMP = pa.timestamp("us")
