@@ -52,7 +52,7 @@ OWNERS: dict[str, set[str] | None] = {
     "confluent_kafka": {"lake", "cli"},
     "py4j": {"lake"},
     "pyspark": {"lake"},
-    "pyiceberg": {"lake"},
+    "pyiceberg": {"lake", "load"},
     "fastavro": {"lake", "load"},
     "obstore": {"load"},
     "pydantic": {"lake"},

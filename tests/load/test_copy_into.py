@@ -98,10 +98,14 @@ def test_partitions(tmp_path: Path) -> None:
 def test_an_overwritten_file_is_refused(tmp_path: Path) -> None:
     loading = Loading(tmp_path)
     loading.put("a.ndjson", b'{"a":1}\n')
+
+    def overwrite() -> None:
+        loading.put("a.ndjson", b'{"a":2000}\n')
+
     with pytest.raises(Conflict, match=r"a\.ndjson was overwritten"):
         loading.copy(
             f"COPY INTO t FROM @s {NDJSON}",
-            before_tasks=lambda: loading.put("a.ndjson", b'{"a":2000}\n') and None,
+            before_tasks=overwrite,
         )
     assert not loading.catalog.table_exists(f"{CONFIG.namespace}.t")
 

@@ -20,7 +20,7 @@ from frazil.load.formats.blocks import JSON_TEXT, Block
 from frazil.load.formats.compression import decompressed
 from frazil.load.formats.csv_rows import infer_csv, read_csv
 from frazil.load.formats.json_documents import document_chunks
-from frazil.load.formats.json_values import type_of_value
+from frazil.load.formats.json_values import parse_row, type_of_value
 from frazil.load.formats.lines import LineChunk, line_chunks
 from frazil.load.formats.ndjson import infer_ndjson, read_ndjson
 from frazil.load.formats.type_merge import finished
@@ -71,7 +71,9 @@ def flat(blocks: list[Block]) -> tuple[list[Any], list[int]]:
         (["123456789012.4567"], pa.float64(), [123456789012.4567]),
     ],
 )
-def test_json_values_are_kept(lines: list[str], kind: pa.DataType | None, values: list) -> None:
+def test_json_values_are_kept(
+    lines: list[str], kind: pa.DataType | None, values: list[Any]
+) -> None:
     data = "".join(f'{{"a":{line}}}\n' for line in lines).encode()
     assert kind is None or finished(infer_ndjson(chunks(data))).field("a").type == kind
     assert load_json(data) == ([{"a": value} for value in values], [])
@@ -112,7 +114,7 @@ def test_a_bad_json_line_is_an_error_with_its_number(line: bytes) -> None:
         (["1", ""], pa.int64(), [1, None]),
     ],
 )
-def test_csv_values_are_kept(texts: list[str], kind: pa.DataType, values: list) -> None:
+def test_csv_values_are_kept(texts: list[str], kind: pa.DataType, values: list[Any]) -> None:
     data = ("a,b\n" + "".join(f"{text},x\n" for text in texts)).encode()
     assert finished(infer_csv(io.BytesIO(data), CSV)).field("a").type == kind
     assert load_csv(data) == ([{"a": value, "b": "x"} for value in values], [])
@@ -183,7 +185,7 @@ def test_what_is_written_is_loaded(rows: list[dict[str, Any]]) -> None:
 @settings(max_examples=100, deadline=None)
 @given(JSON)
 def test_a_type_exists_for_every_value(value: Any) -> None:
-    parsed = ndjson.parse_row(json.dumps({"a": value}).encode())["a"]
+    parsed = parse_row(json.dumps({"a": value}).encode())["a"]
     assert finished(pa.schema([pa.field("a", type_of_value(parsed))])).field("a")
 
 
@@ -263,7 +265,7 @@ def _compressed(data: bytes, name: str) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, name) as stream:
         stream.write(data)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def _all(body: bytes, name: Any) -> bytes:

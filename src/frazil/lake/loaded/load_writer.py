@@ -177,7 +177,9 @@ class _DataFiles:
     def discard(self) -> None:
         for file in self._open.values():
             file.abandon()
-        self._layout.unlink([file.path for file in (*self._written, *self._open.values())])
+        self._layout.unlink(
+            [*(file.path for file in self._written), *(file.path for file in self._open.values())]
+        )
         self._open, self._written = {}, []
 
     def _close(self, key: tuple[Any, ...]) -> None:

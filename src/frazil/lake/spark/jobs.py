@@ -78,9 +78,6 @@ class JobGroup:
         try:
             self.check()
             yield
-        except Exception:
-            self.check()
-            raise
         finally:
             self._context = None
             context.setLocalProperty(POOL, None)  # type: ignore[arg-type]
@@ -114,6 +111,8 @@ def do_on(session: Session, group: JobGroup | None = None) -> TaskRunner:
                 tasks = context.parallelize(list(items), count)
                 done = tasks.map(_catching(function)).collect()
         except Py4JJavaError as error:
+            if group is not None:
+                group.check()
             raise Unavailable(f"the Spark job failed: {_reason(error)}") from error
         results: list[Result] = []
         for result in done:

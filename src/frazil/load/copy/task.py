@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from frazil.definitions import FileFormat, OnError
 from frazil.errors import Malformed, TooLarge
 from frazil.lake import LoadedFile, LoadTarget, LoadWriter, attempt_name
 from frazil.load.copy.columns import MIXED
-from frazil.load.formats.blocks import RowError, row_error
+from frazil.load.formats.blocks import Block, RowError, row_error
 from frazil.load.formats.reader import infer_file, read_file
 from frazil.load.formats.type_merge import merge_schemas
 from frazil.load.stages.stage import Stage
@@ -155,7 +155,10 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
 
 
 def _load_file(
-    file: StagedFile, blocks: partial, writer: LoadWriter | None, task: CopyTask
+    file: StagedFile,
+    blocks: Callable[[], Iterator[Block]],
+    writer: LoadWriter | None,
+    task: CopyTask,
 ) -> FileReport:
     policy, is_checked = task.policy, writer is None
     required = [field.name for field in task.schema if not field.nullable]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pyarrow as pa
 from isal import igzip
@@ -50,11 +50,12 @@ def decompressed(stream: IO[bytes], compression: FileCompression) -> IO[bytes]:
     if compression in ("none", "auto"):
         return stream
     if compression == "gzip":
-        return igzip.IGzipFile(fileobj=stream, mode="rb")
+        plain: Any = igzip.IGzipFile(fileobj=stream, mode="rb")  # type: ignore[no-untyped-call]
+        return cast(IO[bytes], plain)
     if compression == "snappy":
         return io.BufferedReader(_SnappyFrames(stream))
     source: Any = pa.PythonFile(stream, mode="r")
-    return pa.CompressedInputStream(source, compression)
+    return cast(IO[bytes], pa.CompressedInputStream(source, compression))
 
 
 class _SnappyFrames(io.RawIOBase):

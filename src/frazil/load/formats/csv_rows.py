@@ -242,7 +242,8 @@ class _Peeked:
 
 def _texts(batch: pa.RecordBatch) -> tuple[list[pa.StringArray], dict[int, ExactError]]:
     """Return the columns as strings, and the rows that are not UTF-8."""
-    texts, bad = [], {}
+    texts: list[pa.StringArray] = []
+    bad: dict[int, ExactError] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
             texts.append(column.cast(pa.string()))

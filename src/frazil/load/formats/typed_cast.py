@@ -93,7 +93,7 @@ def _may_cast(kind: pa.DataType, wanted: pa.DataType) -> bool:
     if kind == wanted or (wanted == JSON_TEXT and kind == pa.string()):
         return True
     if pa.types.is_integer(kind):
-        return (
+        return bool(
             pa.types.is_integer(wanted)
             or pa.types.is_floating(wanted)
             or pa.types.is_decimal(wanted)

@@ -8,12 +8,12 @@ one request first.
 from __future__ import annotations
 
 import io
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
-from frazil.errors import Conflict, FrazilError, Malformed, Unavailable, Unknown
+from frazil.errors import Conflict, Malformed, Unavailable, Unknown
+from frazil.load.stages.local_folder import temporary_file
 from frazil.load.stages.location import HTTP, StageLocation, checked_path
 from frazil.load.stages.staged_file import StagedFile, changed
 from frazil.model import MiB
@@ -48,20 +48,17 @@ class Bucket:
         """Yield all files whose path begins with `prefix`."""
         folder, _, _ = prefix.rpartition("/")
         below = f"{self._prefix}{folder}".rstrip("/")
+        if self._is_http:
+            raise Malformed(
+                f"{self._location.url} is a web server, which cannot list files; name them: "
+                "FILES=('a.json', 'b.json')"
+            )
         with self._errors("be listed"):
-            try:
-                for page in self._store.list(below or None):
-                    for meta in page:
-                        path = str(meta["path"]).removeprefix(self._prefix)
-                        if path.startswith(prefix) and not path.endswith("/"):
-                            yield self._file(path, meta)
-            except Exception as error:
-                if self._is_http and not isinstance(error, FrazilError):
-                    raise Malformed(
-                        f"{self._location.url} cannot list its files, as most web servers; name "
-                        "them: FILES=('a.json', 'b.json')"
-                    ) from error
-                raise
+            for page in self._store.list(below or None):
+                for meta in page:
+                    path = str(meta["path"]).removeprefix(self._prefix)
+                    if path.startswith(prefix) and not path.endswith("/"):
+                        yield self._file(path, meta)
 
     def head(self, path: str) -> StagedFile:
         with self._errors(f"be asked for {path}"):
@@ -79,7 +76,7 @@ class Bucket:
     def read(self, file: StagedFile, begin: int, end: int) -> bytes:
         """Return a range of a file."""
         with self._errors(f"be read: {file.uri}", file):
-            options: dict[str, Any] = {"if_match": file.etag, "range": (begin, end)}
+            options: Any = {"if_match": file.etag, "range": (begin, end)}
             return bytes(self._store.get(self._key(file.path), options=options).bytes())
 
     def put(self, path: str, chunks: Iterable[bytes], *, overwrite: bool) -> StagedFile:
@@ -119,8 +116,8 @@ class Bucket:
         )
 
     def _copied(self, file: StagedFile) -> IO[bytes]:
-        copy = tempfile.TemporaryFile()  # noqa: SIM115 # returned
-        try:
+        with ExitStack() as undo:
+            copy = undo.enter_context(temporary_file())
             with self._errors(f"be read: {file.uri}", file):
                 result = self._store.get(self._key(file.path))
                 if self._file(file.path, result.meta) != file:
@@ -130,9 +127,7 @@ class Bucket:
             if copy.tell() != file.size_bytes:
                 raise changed(file)
             copy.seek(0)
-        except BaseException:
-            copy.close()
-            raise
+            undo.pop_all()
         return copy
 
     @contextmanager

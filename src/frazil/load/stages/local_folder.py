@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, BinaryIO
 
 from frazil.errors import Conflict, Malformed, Unavailable, Unknown
@@ -19,6 +20,11 @@ HIDDEN = "."
 """Names that begin with it are not listed, among them unfinished uploads."""
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NS_PER_MS = 1_000_000
+
+
+def temporary_file() -> IO[bytes]:
+    """Return a file without a name."""
+    return tempfile.TemporaryFile()
 
 
 class LocalFolder:
@@ -50,12 +56,10 @@ class LocalFolder:
                 descriptor = os.open(name, flags, dir_fd=parent)
             except OSError:
                 raise changed(file) from None
-        stream = os.fdopen(descriptor, "rb", buffering=0)
-        try:
+        with ExitStack() as undo:
+            stream = undo.enter_context(os.fdopen(descriptor, "rb", buffering=0))
             self.check(file, stream)
-        except BaseException:
-            stream.close()
-            raise
+            undo.pop_all()
         return stream
 
     def check(self, file: StagedFile, stream: IO[bytes]) -> None:
