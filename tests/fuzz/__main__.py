@@ -1,7 +1,8 @@
 """python -m tests.fuzz --kind wire --count 100000 --seed 1 --jobs 2
 
 `otlp` is all kinds but `sql`, `statements`, `kafka_wire` and `kafka`. Prints a JSON line last, and
-exits with 1 on a disagreement. A crash of this process or of one of its parts ends the run with an error.
+exits with 1 on a disagreement. A crash of this process or of one of its parts ends the run with an
+error.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ STATEMENTS = (
     *("CREATE STAGE s URL='s3://b/p/' CONNECTION=name FILE_FORMAT=(TYPE=NDJSON)",),
     *("LIST @s/2026/", "DESCRIBE @s/2026/", "VALIDATE '@s/a b/' PATTERN='.*'", "SHOW VIEWS"),
     "COPY INTO t (a BIGINT, b DECIMAL(10, 2)) FROM @s/2026/ FILES=('x', 'd/y') "
-    "ON_ERROR=SKIP_FILE_5 FILE_FORMAT=(TYPE=CSV HEADER=false) PARTITION BY (day(time), region) FORCE=true",
+    "ON_ERROR=SKIP_FILE_5 FILE_FORMAT=(TYPE=CSV HEADER=false) "
+    "PARTITION BY (day(time), region) FORCE=true",
     "COPY INTO @s/out/ FROM (SELECT body FROM logs) OVERWRITE=true",
     "COPY (SELECT * FROM logs) TO 'stolen.csv' STORED AS CSV",
     "CREATE PIPE p SCHEDULE '1 minute' AS COPY INTO t FROM @s/",
