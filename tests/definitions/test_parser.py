@@ -212,6 +212,7 @@ def test_every_head_is_read(text: str, wanted: object) -> None:
         ("DROP VIEW v CASCADE", "the end of the statement"),
         ("SHOW VIEWS; SELECT 1", "not a statement of this node"),
         ("SHOW VIEWS\0", "NUL"),
+        ("CREATE VIEW v AS SELECT '\ud800'", "not Unicode"),
     ],
 )
 def test_what_is_not_known_is_refused(text: str, why: str) -> None:

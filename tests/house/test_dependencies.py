@@ -31,6 +31,7 @@ OWNERS: dict[str, set[str] | None] = {
         "removal",
         "serve",
         "config",
+        "definitions",
         "client",
         "otlp_files",
     },

@@ -58,12 +58,15 @@ class Audit:
         self._disk = disk
         self._clock = clock
         self._lock = threading.Lock()
-        self._next_id = 1 + max((entry.id for entry in self.entries()), default=0)
+        self._next_id: int | None = None
+        """Read from the files with the first statement."""
 
     def begin(self, who: str, head: str, text: str) -> AuditEntry:
         """Note a statement before it runs. Durable on return; `Unavailable` if it cannot be
         noted: then it must not run."""
         with self._lock:
+            if self._next_id is None:
+                self._next_id = 1 + max((entry.id for entry in self.entries()), default=0)
             entry = AuditEntry(
                 id=self._next_id,
                 time=self._now(),
@@ -88,7 +91,7 @@ class Audit:
 
     def entries(self) -> list[AuditEntry]:
         """Return all statements, each once, the oldest first. Lines that a crash has cut are left
-        out."""
+        out. `Unavailable` if a file cannot be read."""
         found: dict[int, AuditEntry] = {}
         for path in (OLD_PATH, PATH):
             for line in self._read(path).splitlines():
@@ -107,8 +110,12 @@ class Audit:
             file = self._disk.open(path)
         except FileNotFoundError:
             return b""
+        except OSError as error:
+            raise Unavailable(f"the audit {path} cannot be read: {error}") from error
         try:
             return file.read(0, file.size())
+        except OSError as error:
+            raise Unavailable(f"the audit {path} cannot be read: {error}") from error
         finally:
             file.close()
 

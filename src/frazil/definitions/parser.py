@@ -87,6 +87,10 @@ def lex(text: str) -> list[Token]:
         raise TooLarge(f"the text has {len(text)} characters; the limit is {TEXT_CHARS_MAX}")
     if "\0" in text:
         raise Malformed("the text has a NUL character; remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Malformed(f"character {error.start + 1} is not Unicode; remove it") from None
     # The semicolon is a token of its own exactly if everything before it is closed.
     parsed = list(tokens(f"{text}\n;"))
     for token in parsed:
