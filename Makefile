@@ -104,7 +104,7 @@ bench: $(STAMP) ## Run every script in bench/; fails if one missed its bar
 torture: $(STAMP) ## Run a torture; KIND=sim, CYCLES=n and SEED=n choose which and how long
 	$(PY) -m tests.torture --kind $(KIND) $(if $(CYCLES),--cycles $(CYCLES)) $(if $(SEED),--seed $(SEED))
 
-fuzz: $(STAMP) ## Send mutated input; WHAT=wire|json|decode|encode|otlp|sql|kafka_wire|kafka, COUNT=n, SEED=n
+fuzz: $(STAMP) ## Send mutated input; WHAT=wire|json|decode|encode|otlp|sql|statements|kafka_wire|kafka, COUNT=n, SEED=n
 	$(PY) -m tests.fuzz --kind $(or $(WHAT),otlp) --count $(or $(COUNT),200000) --jobs $(JOBS) \
 	    $(if $(SEED),--seed $(SEED))
 

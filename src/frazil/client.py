@@ -88,6 +88,13 @@ class Client:
         run = _RemoteQuery(connection, response, self.url)
         return result_of_run(run, NO_ROW_LIMIT)
 
+    def execute(self, text: str) -> Result:
+        """Carry out one statement that defines or changes something, such as CREATE VIEW, and
+        return its rows."""
+        body = {"sql": text, "format": "arrow"}
+        connection, response = self._request("POST", "/api/v1/statements", body, ARROW)
+        return result_of_run(_RemoteQuery(connection, response, self.url), NO_ROW_LIMIT)
+
     def ask(self, text: str) -> pa.Table:
         """Run one query and return all rows. Functions of `frazil.query` take this method."""
         return self.sql(text).arrow()

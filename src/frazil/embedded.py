@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from frazil.config import Config, load, reserve_bytes
+from frazil.definitions import Audit, Definitions, StatementExecutor
 from frazil.disk import Disk, DiskReserve, RealDisk
 from frazil.errors import Malformed, Overloaded, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
@@ -34,9 +35,10 @@ from frazil.lake import (
     TopicTables,
     query_spark,
 )
+from frazil.load import Loader
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
-from frazil.query import Engine
+from frazil.query import Engine, register_views
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import CancelToken, Limits, Parameters, Result, bind_parameters, result_of
 from frazil.settings import retention_rules
@@ -72,8 +74,10 @@ class Embedded:
         followers: Followers,
         clock: Clock,
         rows_max: int,
+        statements: StatementExecutor,
     ) -> None:
         self._rows_max = rows_max
+        self.statements = statements
         questions_max = 1 if lake is None else lake.config.questions_max
         self._questions = threading.BoundedSemaphore(questions_max)
         self.tier = tier
@@ -122,13 +126,33 @@ class Embedded:
             topics = TopicTables(
                 log, config.lake.topics, view, bytes_max=config.query.topic_bytes_max
             )
+            statements = StatementExecutor(Definitions(disk), Audit(disk, clock), clock)
             engine = Engine.open(
-                tier.visible_pieces, arrow.TABLES, config.query, clock, view, topics
+                tier.visible_pieces,
+                arrow.TABLES,
+                config.query,
+                clock,
+                view,
+                topics,
+                statements.definitions,
+                statements.audit,
             )
             stack.callback(engine.close)
+            register_views(statements, engine)
+            if lake is not None:
+                loader = Loader(
+                    lake,
+                    engine,
+                    statements.definitions,
+                    config.stages,
+                    config.connections,
+                    clock=clock,
+                    rand=SystemRand(),
+                )
+                loader.register(statements)
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
-            opened = cls(tier, engine, lake, followers, clock, config.query.rows_max)
+            opened = cls(tier, engine, lake, followers, clock, config.query.rows_max, statements)
             if lake is not None:
                 maintain = log.maintain if isinstance(log, Log) else lambda: None
                 opened._removal = Removal(lake, log, tier, config.data, clock, maintain)
@@ -203,6 +227,14 @@ class Embedded:
                     "retry in a moment"
                 )
             self._clock.sleep(POLL_INTERVAL_S)
+
+    def execute(
+        self, text: str, *, who: str = "embedded", cancel_token: CancelToken | None = None
+    ) -> Result:
+        """Carry out one statement that defines or changes something, such as CREATE VIEW, and
+        return its rows. `docs/statements.md` lists them. `who` is for the audit."""
+        rows = self.statements.execute(text, who=who, cancel_token=cancel_token)
+        return result_of(rows, self._rows_max)
 
     def ask(self, text: str) -> pa.Table:
         """Run one query and return all rows. Functions of `frazil.query` take this method."""

@@ -11,6 +11,7 @@ mutate.py     mutations of them
 kafka_wire.py mutated messages of Kafka
 kafka.py      malformed and hostile requests against an open Kafka port
 sql.py        SQL texts against real query workers
+statements.py texts against the door of queries and the door of statements
 sql_texts.py  queries of docs and tests, grammar-made ones, and mutations of them
 
 A kind is a module with `run(count, seed) -> dict`: counts, which are added up over the parts of a

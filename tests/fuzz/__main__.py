@@ -1,7 +1,8 @@
 """python -m tests.fuzz --kind wire --count 100000 --seed 1 --jobs 2
 
-`otlp` is all kinds but `sql`, `kafka_wire` and `kafka`. Prints a JSON line last, and exits with 1
-on a disagreement. A crash of this process or of one of its parts ends the run with an error.
+`otlp` is all kinds but `sql`, `statements`, `kafka_wire` and `kafka`. Prints a JSON line last, and
+exits with 1 on a disagreement. A crash of this process or of one of its parts ends the run with an
+error.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 OTLP = ("wire", "json", "decode", "encode")
-KINDS = (*OTLP, "sql", "kafka_wire", "kafka")
+KINDS = (*OTLP, "sql", "statements", "kafka_wire", "kafka")
 PART_COUNT_MAX = 100_000
 """Maximum bodies or texts per part of a run. Each part has its own seed, and so its own corpus."""
 SEED_STRIDE = 1_000_003

@@ -11,7 +11,7 @@ import pytest
 from tests.house.sources import ROOT, Source, house, imports_of, report
 
 OWNERS: dict[str, set[str] | None] = {
-    "google_crc32c": {"disk", "log", "hot", "tables"},
+    "google_crc32c": {"disk", "log", "hot", "tables", "load"},
     "cramjam": {"log"},
     "msgspec": {
         "model",
@@ -32,6 +32,7 @@ OWNERS: dict[str, set[str] | None] = {
         "removal",
         "serve",
         "config",
+        "definitions",
         "client",
         "otlp_files",
     },
@@ -41,8 +42,8 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_health": {"ingest"},
     "grpc_reflection": {"ingest"},
     "httptools": {"httpd"},
-    "isal": {"log", "ingest"},
-    "re2": {"ingest", "kafka"},
+    "isal": {"log", "ingest", "load"},
+    "re2": {"ingest", "kafka", "load"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "log", "ingest", "hot", "tables", "lake", "query"},
@@ -53,8 +54,9 @@ OWNERS: dict[str, set[str] | None] = {
     "confluent_kafka": {"lake", "cli"},
     "py4j": {"lake"},
     "pyspark": {"lake"},
-    "pyiceberg": {"lake"},
-    "fastavro": {"lake"},
+    "pyiceberg": {"lake", "load"},
+    "fastavro": {"lake", "load"},
+    "obstore": {"load"},
     "pydantic": {"lake"},
     "requests": {"lake"},
     "sqlalchemy": {"lake"},

@@ -9,7 +9,8 @@ from tests.house.test_doors import exported_names, is_door
 
 FLOORS = [
     *({"results", "httpd"}, {"model"}, {"status"}, {"processes"}, {"disk"}, {"settings"}, {"log"}),
-    *({"kafka", "ingest", "hot", "tables", "lake"}, {"query", "backup", "removal"}, {"serve"}),
+    *({"kafka", "ingest", "hot", "tables", "lake", "definitions"}, {"query", "backup", "removal"}),
+    *({"load"}, {"serve"}),
 ]
 """Think hard about the layering before changing this."""
 

@@ -18,11 +18,13 @@ FOLDERS = {
     "frazil.hot": ["segment"],
     "frazil.tables": ["keys", "rows"],
     "frazil.lake": [
-        *("catalog", "tables", "files", "append", "spark", "scan", "maintain", "read", "pyspark"),
+        *("catalog", "tables", "files", "append", "loaded", "spark", "scan", "maintain", "read"),
+        "pyspark",
     ],
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
+    "frazil.load": ["stages", "formats", "copy"],
     "frazil.serve": ["status", "metrics", "saved", "http", "topics", "api"],
     "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],

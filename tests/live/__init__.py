@@ -3,6 +3,7 @@
 test_node.py        a node starts, stops, and explains why it cannot start
 test_other_systems.py  a node without the calls that only Linux has
 test_lock.py        one process per data folder
+test_statements.py  definitions survive kill -9
 test_fatal.py       a failing disk ends the process
 test_full_disk.py   a full disk refuses appends and recovers
 test_open.py        `frazil.open` on the data folder of a node

@@ -85,6 +85,7 @@ def open_rooms(
                 rates=reader_rates(clock),
                 tier=tier,
                 sql=None,
+                statements=None,
                 lake=lake,
                 clock=clock,
                 uptime=uptime,

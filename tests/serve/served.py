@@ -173,6 +173,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 rates=reader_rates(clock),
                 tier=embedded.tier,
                 sql=embedded.sql,
+                statements=embedded.statements,
                 lake=lake,
                 clock=clock,
             )

@@ -25,6 +25,7 @@ VERBS = (
     "doctor",
     "status",
     "sql",
+    "apply",
     "tail",
     "trace",
     "services",

@@ -17,6 +17,7 @@ from frazil.settings import (
     QueryConfig,
     RedactRule,
     ServeConfig,
+    StagesConfig,
     is_loopback,
     retention_rules,
 )
@@ -43,6 +44,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         tuple[RedactRule, ...],
         doc("Rules that hash, mask or drop values before they are stored. See docs/limits.md."),
     ] = ()
+    connections: Annotated[
+        dict[str, str],
+        doc(
+            "Credentials and options of stages, as `name.option`: `minio.endpoint`, "
+            "`minio.secret_access_key`. See docs/loading.md."
+        ),
+    ] = msgspec.field(default_factory=dict)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     ingest: IngestConfig = msgspec.field(default_factory=IngestConfig)
     kafka: KafkaPortConfig = msgspec.field(default_factory=KafkaPortConfig)
@@ -50,6 +58,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     lake: LakeConfig = msgspec.field(default_factory=LakeConfig)
     query: QueryConfig = msgspec.field(default_factory=QueryConfig)
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
+    stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
 
     def __post_init__(self) -> None:
         if not self.data:

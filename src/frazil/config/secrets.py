@@ -15,7 +15,7 @@ from frazil.errors import InvalidSetting
 
 SECRET = re.compile(
     r"password|passphrase|secret|token|credential|authorization|jaas|connection-string"
-    r"|(access|account|api|private|encryption)[.-]?key|key\.pem|oauthbearer\.config",
+    r"|(access|account|api|private|encryption|sas)[._-]?key|key\.pem|oauthbearer\.config",
     re.IGNORECASE,
 )
 """Names of entries that hold secrets, in PyIceberg, librdkafka and Spark."""

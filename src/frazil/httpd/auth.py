@@ -28,8 +28,9 @@ MISSING = (
     "from --token-file or FRAZIL_TOKEN"
 )
 WRONG = (
-    "the token is wrong: send one of serve.token_file or ingest.token_file of this node in the "
-    "header Authorization: Bearer <token>; commands take it from --token-file or FRAZIL_TOKEN"
+    "the token is wrong: send one of serve.token_file or ingest.token_file of this node (for "
+    "statements: serve.statements_token_file) in the header Authorization: Bearer <token>; "
+    "commands take it from --token-file or FRAZIL_TOKEN"
 )
 
 DENIED = Counter("frazil.ingest.access.denials", "Requests without a valid token.")

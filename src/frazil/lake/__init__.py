@@ -8,6 +8,7 @@ PyIceberg at run time, not at import.
     lake.py          Lake: the tables of one log, and the thread that fills them
     lake_copy.py     LakeCopy: copies catalog and tables while they are used
 
+    loaded/          tables loaded from files: plan, data files, ledger, commit
     append/          commits records of the log, or of Kafka, to the tables
     tables/          table definitions: schema, field ids, properties
     files/           Parquet data files
@@ -41,6 +42,20 @@ from frazil.lake.catalog.catalog import (
 from frazil.lake.lake import Lake
 from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
+from frazil.lake.loaded.ledger import LEDGER_SCHEMA, LOADED, SKIPPED, LedgerEntry, loaded_keys
+from frazil.lake.loaded.load_commit import LoadChange, commit_load
+from frazil.lake.loaded.load_table import (
+    COMMENT,
+    LoadConflict,
+    LoadTable,
+    LoadTarget,
+    PartitionBy,
+    arrow_schema,
+    find_table,
+    plan_load,
+    plan_new_table,
+)
+from frazil.lake.loaded.load_writer import LoadedFile, LoadWriter
 from frazil.lake.maintain.maintenance import Maintained
 from frazil.lake.maintain.row_condition import (
     RowCondition,
@@ -68,11 +83,16 @@ from frazil.lake.scan.table_info import (
 from frazil.lake.scan.view import LakeView
 from frazil.lake.spark.jars import default_folder as jars_folder
 from frazil.lake.spark.jars import is_installed, warm, wrong_jars
+from frazil.lake.spark.jobs import JobGroup, TaskRunner, attempt_name, do_on
 from frazil.lake.spark.session import OnSpark, Session
 from frazil.lake.tables.properties import TARGET_BYTES, TOPIC_PREFIX, is_small
 
 __all__ = [
     "CATALOG_PATH",
+    "COMMENT",
+    "LEDGER_SCHEMA",
+    "LOADED",
+    "SKIPPED",
     "TARGET_BYTES",
     "TOPIC_PREFIX",
     "Appended",
@@ -84,13 +104,22 @@ __all__ = [
     "FollowedRows",
     "Follower",
     "Followers",
+    "JobGroup",
     "KafkaSource",
     "Lake",
     "LakeActivity",
     "LakeCopy",
     "LakeView",
+    "LedgerEntry",
+    "LoadChange",
+    "LoadConflict",
+    "LoadTable",
+    "LoadTarget",
+    "LoadWriter",
+    "LoadedFile",
     "Maintained",
     "OnSpark",
+    "PartitionBy",
     "PartitionInfo",
     "ReadLimits",
     "RowCondition",
@@ -102,21 +131,30 @@ __all__ = [
     "TableInfo",
     "TableView",
     "TablesView",
+    "TaskRunner",
     "TopicRows",
     "TopicTables",
+    "arrow_schema",
+    "attempt_name",
     "bytes_behind",
     "catalog_info_of",
     "catalog_path",
     "catalog_properties",
     "check_embedded",
+    "commit_load",
     "cut_ms",
     "cut_step_ms",
+    "do_on",
     "erasure_condition",
+    "find_table",
     "is_installed",
     "is_small",
     "jars_folder",
+    "loaded_keys",
     "open_catalog",
     "open_shell",
+    "plan_load",
+    "plan_new_table",
     "probe_warehouse",
     "query_spark",
     "retention_condition",

@@ -3,6 +3,7 @@
     text -> worker: sql/, plan/ over empty tables -> scan/ rows -> prune -> worker: run/ -> rows
 
     engine.py   Engine: starts queries
+    view_statements.py  CREATE VIEW and DROP VIEW
     warm_up.py  compiles what queries call
 
     sql/        the SQL text: dialect, AS OF, table names, errors
@@ -86,6 +87,7 @@ from frazil.query.telemetry.traces import (
 from frazil.query.telemetry.traces import conditions_of as span_conditions
 from frazil.query.telemetry.volume import Volume, volumes
 from frazil.query.telemetry.waterfall import Line, waterfall
+from frazil.query.view_statements import register_views
 from frazil.query.warm_up import warm
 
 __all__ = [
@@ -163,6 +165,7 @@ __all__ = [
     "preload_workers",
     "query_conditions",
     "query_names",
+    "register_views",
     "row_conditions",
     "search_sql",
     "service_steps",

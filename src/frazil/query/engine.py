@@ -19,7 +19,17 @@ import msgspec
 import pyarrow as pa
 
 from frazil import tracing
-from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable, Unknown
+from frazil.definitions import Audit, CreateView, Definitions
+from frazil.errors import (
+    Conflict,
+    FrazilError,
+    Malformed,
+    Overloaded,
+    Rejected,
+    TooLarge,
+    Unavailable,
+    Unknown,
+)
 from frazil.lake import TOPIC_PREFIX
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
@@ -30,10 +40,13 @@ from frazil.query.run.protocol import FILES_MAX, Gone, Planned, PlanRequest
 from frazil.query.run.references import references_of
 from frazil.query.run.timers import Timers
 from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
+from frazil.query.scan.audit_table import AUDIT_SCHEMA
+from frazil.query.scan.copy_history import COPY_HISTORY_SCHEMA
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.tiers import Tiers
-from frazil.query.sql.as_of import SNAPSHOTS
-from frazil.query.sql.table_names import LISTING, tables_of
+from frazil.query.sql.as_of import COPY_HISTORY, SNAPSHOTS, STATEMENT_AUDIT
+from frazil.query.sql.table_names import LISTING, VIEW_NAMES, tables_of
+from frazil.query.sql.views import ViewDefinition, views_for
 from frazil.results import CancelToken, Limits, Result, RunningQuery
 from frazil.settings import QueryConfig
 
@@ -46,6 +59,8 @@ US_PER_MS = 1000
 TRIES_MAX = 5
 """Attempts to start a query whose segment files are merged or evicted meanwhile."""
 PLACE = "in a worker process"
+RESERVED = (TOPIC_PREFIX, "_", "information_schema", "datafusion")
+"""Names of views do not begin so."""
 
 SPAN_TEXT_MAX = 1000
 """Characters of the query text in its span."""
@@ -78,10 +93,19 @@ class Engine:
         clock: Clock,
         lake: LakeView | None,
         topics: TopicTables | None,
+        definitions: Definitions | None,
+        audit: Audit | None,
     ) -> None:
-        self._tiers = Tiers(snapshot, lake, topics)
+        self._tiers = Tiers(snapshot, lake, topics, audit)
+        self._lake = lake
+        self._definitions = definitions
         self._topics = topics
-        self._schemas = {**schemas, SNAPSHOTS: SNAPSHOTS_SCHEMA}
+        self._schemas = {
+            **schemas,
+            SNAPSHOTS: SNAPSHOTS_SCHEMA,
+            STATEMENT_AUDIT: AUDIT_SCHEMA,
+            COPY_HISTORY: COPY_HISTORY_SCHEMA,
+        }
         self._config = config
         self._clock = clock
         self._timers = Timers(clock)
@@ -99,10 +123,12 @@ class Engine:
         clock: Clock,
         lake: LakeView | None = None,
         topics: TopicTables | None = None,
+        definitions: Definitions | None = None,
+        audit: Audit | None = None,
     ) -> Self:
         """Open an engine over these tables. Rows that the `lake` has are read from there, and the
-        others from `snapshot`. Tables of `topics` may come and go."""
-        return cls(snapshot, schemas, config, clock, lake, topics)
+        others from `snapshot`. Tables of `topics`, and views of `definitions`, may come and go."""
+        return cls(snapshot, schemas, config, clock, lake, topics, definitions, audit)
 
     def sql(
         self, text: str, *, limits: Limits | None = None, cancel_token: CancelToken | None = None
@@ -177,14 +203,7 @@ class Engine:
     def _start(
         self, text: str, config: QueryConfig, cancel_token: CancelToken, bytes_max: int | None
     ) -> _Started:
-        topics, is_listing = self._topics_for(text)
-        request = PlanRequest(
-            text=text,
-            topics=topics,
-            is_listing=is_listing,
-            now_us=self._clock.wall_ms() * US_PER_MS,
-            memory_bytes_max=config.memory_bytes_max,
-        )
+        request = self._plan_request(text, self._views(), config)
         with ExitStack() as stack:
             worker = self._workers.take()
             stack.callback(self._workers.give_back, worker)
@@ -198,24 +217,118 @@ class Engine:
             stack.pop_all()
         return started
 
-    def _topics_for(self, text: str) -> tuple[tuple[str, ...], bool]:
-        """Return the tables of topics that a text may name, and whether it may list tables."""
+    def _plan_request(
+        self, text: str, views: Mapping[str, ViewDefinition], config: QueryConfig
+    ) -> PlanRequest:
         lower = text.lower()
+        is_listing = any(word in lower for word in LISTING)
+        used = views_for(text, views, is_listing=is_listing)
+        texts = "\n".join((text, *(query for _, query in used.texts)))
+        return PlanRequest(
+            text=text,
+            topics=self._topics_for(texts, is_listing=is_listing),
+            tables=self._lake_tables(texts, is_listing=is_listing),
+            is_listing=is_listing and self._topics is not None,
+            views=used,
+            now_us=self._clock.wall_ms() * US_PER_MS,
+            memory_bytes_max=config.memory_bytes_max,
+        )
+
+    def _topics_for(self, text: str, *, is_listing: bool) -> tuple[str, ...]:
+        """Return the tables of topics that a text may name."""
         if self._topics is None:
-            return (), False
-        if any(word in lower for word in LISTING):
-            return tuple(self._topics.names()), True
-        return (tuple(self._topics.known()) if TOPIC_PREFIX in lower else ()), False
+            return ()
+        if is_listing:
+            return tuple(self._topics.names())
+        return tuple(self._topics.known()) if TOPIC_PREFIX in text.lower() else ()
+
+    def _lake_tables(self, text: str, *, is_listing: bool) -> tuple[tuple[str, bytes], ...]:
+        """Return the other tables of the lake that a text may name, such as those loaded from
+        files, with their schemas. Those that the catalog got since are found when planning fails.
+        """
+        if self._lake is None:
+            return ()
+        lower = text.lower()
+        names = self._lake.other_tables() if is_listing else self._lake.known_others
+        names = names if is_listing else tuple(name for name in names if name in lower)
+        if not names:
+            return ()
+        tables = self._lake.pin(names).tables
+        return tuple(
+            (name, tables[name].schema.serialize().to_pybytes())
+            for name in names
+            if tables[name].schema.names
+        )
+
+    def _views(self) -> dict[str, ViewDefinition]:
+        """Return the views that users have defined."""
+        if self._definitions is None:
+            return {}
+        return {
+            each.name: ViewDefinition(
+                query=each.statement.query if isinstance(each.statement, CreateView) else "",
+                error=each.error,
+            )
+            for each in self._definitions.of_kind("view")
+        }
+
+    def table_names(self) -> set[str]:
+        """Return the names of all tables and built-in views."""
+        topics = () if self._topics is None else self._topics.names()
+        others = () if self._lake is None else self._lake.other_tables()
+        return {*self._schemas, *VIEW_NAMES, *topics, *others}
+
+    def check_loaded_name(self, name: str) -> None:
+        """Raise `Conflict` if no table with this name may be loaded from files."""
+        topics = () if self._topics is None else self._topics.names()
+        taken = {*self._schemas, *VIEW_NAMES, *topics, *self._views()}
+        if name in taken or name.startswith(RESERVED):
+            raise Conflict(
+                f"{name} is the name of a view, of a table that is filled from the log, or "
+                "reserved; choose another"
+            )
+
+    def check_view(self, name: str, query: str) -> pa.Schema:
+        """Plan a view that is to be defined, and return its columns. Nothing runs. `Conflict` if a
+        table has that name; `Malformed` and `Unknown` as for a query."""
+        if name in self.table_names() or name.startswith(RESERVED):
+            raise Conflict(f"{name} is the name of a table, or reserved; choose another")
+        views = {**self._views(), name: ViewDefinition(query=query)}
+        return self._schema(f'SELECT * FROM "{name}"', views)
+
+    def view_problem(self, name: str) -> str | None:
+        """Return why a view cannot be read now; None if it can."""
+        try:
+            self._schema(f'SELECT * FROM "{name}"', self._views())
+        except Rejected as error:
+            return str(error)
+        return None
+
+    def _schema(self, text: str, views: Mapping[str, ViewDefinition]) -> pa.Schema:
+        """Plan a text, and return the columns of its result."""
+        self._check(text, self._config)
+        cancel_token = CancelToken()
+        with ExitStack() as stack:
+            self._acquire_slot(self._config)
+            stack.callback(self._slots.release)
+            self._begin_timeout(self._config, cancel_token, stack)
+            worker = self._workers.take()
+            stack.callback(self._workers.give_back, worker)
+            cancel_token.attach(worker)
+            planned = self._plan(worker, self._plan_request(text, views, self._config))
+            return pa.ipc.read_schema(pa.py_buffer(planned.plan.schema))
 
     def _plan(self, worker: Worker, request: PlanRequest) -> Planned:
         try:
             return worker.plan(request)
         except Unknown:
-            # The table may be a topic that only the lake has; if not, the error lists all tables.
+            # The table may be one that only the lake has; if not, the error lists all tables.
             topics = () if self._topics is None else tuple(self._topics.names())
-            if request.is_listing or not topics:
+            tables = self._lake_tables("", is_listing=True)
+            if request.is_listing or not (topics or tables):
                 raise
-            return worker.plan(msgspec.structs.replace(request, topics=topics, is_listing=True))
+            every = msgspec.structs.replace(request, topics=topics, tables=tables, is_listing=True)
+            return worker.plan(every)
 
     def _run(
         self, worker: Worker, planned: Planned, config: QueryConfig, cancel_token: CancelToken

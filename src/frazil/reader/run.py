@@ -126,6 +126,7 @@ class ReaderStartup:
             rates=reader_rates(self._clock),
             tier=None if embedded is None else embedded.tier,
             sql=None if embedded is None else embedded.sql,
+            statements=None if embedded is None else embedded.statements,
             lake=lake,
             clock=self._clock,
         )

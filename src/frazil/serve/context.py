@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from frazil.definitions import StatementExecutor
 from frazil.disk import Disk
 from frazil.hot import HotTier
 from frazil.lake import Lake
@@ -49,5 +50,6 @@ class NodeContext:
     """Rates of this process."""
     tier: HotTier | None
     sql: Sql | None
+    statements: StatementExecutor | None
     lake: Lake | None
     clock: Clock

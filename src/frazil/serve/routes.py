@@ -34,6 +34,7 @@ from frazil.serve.api import (
     retention,
     search,
     services,
+    statements,
     status,
     tail,
     topics,
@@ -65,6 +66,7 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
     )
     openapi: Annotated[str, doc("Description of the API.")] = "/openapi.json"
     sql: str = "/api/v1/sql"
+    statements: str = "/api/v1/statements"
     status: str = "/api/v1/status"
     ready: str = "/readyz?verbose"
 
@@ -93,7 +95,9 @@ def endpoints_of() -> tuple[Endpoint[Any], ...]:
 def groups_of() -> tuple[EndpointGroup, ...]:
     """Endpoints by tag."""
     return (
-        EndpointGroup(name="sql", about="SQL, live tail and search queries.", endpoints=_SQL),
+        EndpointGroup(
+            name="sql", about="SQL, statements, live tail and search queries.", endpoints=_SQL
+        ),
         EndpointGroup(name="logs", about="Log records.", endpoints=_LOGS),
         EndpointGroup(name="traces", about="Traces and services.", endpoints=_TRACES),
         EndpointGroup(name="metrics", about="Metrics over time.", endpoints=_METRICS),
@@ -124,6 +128,14 @@ _PROBE: dict[str, Any] = {"types": ("text/plain",), "is_open": True}
 
 _SQL = (
     _post("/api/v1/sql", SqlAnswer, sql, types=tuple(FORMATS), **_CONFLICT),
+    _post(
+        "/api/v1/statements",
+        SqlAnswer,
+        statements.execute,
+        types=tuple(FORMATS),
+        statuses=(HTTPStatus.CONFLICT, HTTPStatus.FORBIDDEN),
+        takes_statements=True,
+    ),
     _get("/api/v1/tail", None, tail.tail, types=("text/event-stream",)),
     _get("/api/v1/query", search.QueryAnswer, search.query),
     _get("/api/v1/query/hints", Hints, search.hints),

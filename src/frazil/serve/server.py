@@ -28,7 +28,7 @@ class ApiServer:
     ) -> None:
         auth = reading_auth(auth, config)
         self._handler = Handler(context, config)
-        app = _app(self._handler, ingest, auth)
+        app = _app(self._handler, ingest, auth, statements_auth(auth, config, ingest))
         self._port = HttpPort(app.serve, auth, _limits(config))
 
     def adopt(self, accepted: socket.socket) -> None:
@@ -42,11 +42,12 @@ class ApiServer:
         self._handler.close()
 
 
-def _app(handler: Handler, ingest: IngestConfig, auth: Auth) -> App:
+def _app(handler: Handler, ingest: IngestConfig, auth: Auth, statements: Auth | None) -> App:
     return App(
         handler,
         Router(endpoints_of()),
         auth,
+        statements,
         cors_origins=ingest.cors_origins,
         is_local=is_loopback(ingest.host) and not auth.tokens,
     )
@@ -63,8 +64,22 @@ def _limits(config: ServeConfig) -> ConnectionLimits:
 
 
 def reading_auth(auth: Auth, config: ServeConfig) -> Auth:
-    """Use `serve.token_file` if set; otherwise the tokens for sending."""
-    if config.token_file is None:
-        return auth
-    own = Auth.load(IngestConfig(token_file=config.token_file))
-    return replace(auth, tokens=own.tokens)
+    """Use `serve.token_file` if set; otherwise the tokens for sending. Who may send statements
+    may read."""
+    if config.token_file is not None:
+        auth = replace(auth, tokens=_tokens(config.token_file))
+    if auth.tokens and config.statements_token_file is not None:
+        auth = replace(auth, tokens=(*auth.tokens, *_tokens(config.statements_token_file)))
+    return auth
+
+
+def statements_auth(auth: Auth, config: ServeConfig, ingest: IngestConfig) -> Auth | None:
+    """Use `serve.statements_token_file` if set. Without it, whoever may read may send statements
+    from this machine, and no one from elsewhere."""
+    if config.statements_token_file is not None:
+        return replace(auth, tokens=_tokens(config.statements_token_file))
+    return auth if is_loopback(ingest.host) else None
+
+
+def _tokens(path: str) -> tuple[bytes, ...]:
+    return Auth.load(IngestConfig(token_file=path)).tokens

@@ -15,6 +15,7 @@
     serve.py      ServeConfig
     tables.py     TablesConfig: keyed tables
     retention.py  RetentionRule: how long rows are kept
+    stages.py     StagesConfig: where stages may be
 
 `frazil.config` loads them from flags, environment and file. A process of a node imports only the
 rooms it runs, but checks the settings of all.
@@ -33,6 +34,7 @@ from frazil.settings.query import QueryConfig
 from frazil.settings.redact import RedactRule
 from frazil.settings.retention import RetentionRule, retention_rules
 from frazil.settings.serve import ServeConfig
+from frazil.settings.stages import StagesConfig
 from frazil.settings.tables import TablesConfig
 from frazil.settings.transactions import TransactionsConfig
 
@@ -50,6 +52,7 @@ __all__ = [
     "RedactRule",
     "RetentionRule",
     "ServeConfig",
+    "StagesConfig",
     "TablesConfig",
     "TopicConfig",
     "TransactionsConfig",

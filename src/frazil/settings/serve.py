@@ -24,6 +24,14 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         str | None,
         doc("Tokens that may read, one per line. Default: those of `ingest.token_file`."),
     ] = None
+    statements_token_file: Annotated[
+        str | None,
+        doc(
+            "Tokens that may send statements (CREATE, COPY, DROP), one per line; they may read as "
+            "well. Default: whoever may read, if `ingest.host` is a loopback address; otherwise no "
+            "one."
+        ),
+    ] = None
     answer_bytes_max: Annotated[
         int, doc("Response built as a whole, such as rows in JSON. Arrow and CSV are streamed.")
     ] = 64 * MiB
@@ -39,10 +47,11 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     connections_max: Annotated[int, doc("Open connections.")] = 512
 
     def __post_init__(self) -> None:
-        if self.token_file == "":
-            raise InvalidSetting(
-                "serve.token_file is empty; set it to a file, or remove it", "serve.token_file"
-            )
+        for name in ("token_file", "statements_token_file"):
+            if getattr(self, name) == "":
+                raise InvalidSetting(
+                    f"serve.{name} is empty; set it to a file, or remove it", f"serve.{name}"
+                )
         if not 0 <= self.http_port <= PORT_MAX:
             raise InvalidSetting(
                 f"serve.http_port is {self.http_port}; a port must be 0 to {PORT_MAX} (0 picks a "

@@ -5,6 +5,7 @@ demo.py         send the telemetry of a sample shop
 doctor.py       check everything a node needs
 status.py       show node status
 sql.py          query with SQL
+apply.py        make a node have the definitions of a folder
 tail.py         print records as they arrive
 trace.py        show a trace, or list the newest
 services.py     show request rate, error rate and latency of services

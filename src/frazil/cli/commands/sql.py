@@ -1,5 +1,6 @@
-"""Query with SQL: one query, or an interactive shell, which opens on a terminal if no SQL is given.
-`.help` in the shell lists its commands."""
+"""Query with SQL: one query or statement, or an interactive shell, which opens on a terminal if no
+SQL is given. `.help` in the shell lists its commands. Statements such as CREATE VIEW are described
+in docs/statements.md."""
 
 from __future__ import annotations
 
@@ -103,6 +104,7 @@ def _read(path: str) -> str:
 def _query(
     node: Embedded | Client, text: str, format_name: str, options: argparse.Namespace
 ) -> None:
+    from frazil.cli.shell.doors import start
     from frazil.cli.terminal.output import write_to_file, write_to_stdout
     from frazil.cli.views.rows import TableStyle, pieces_of
     from frazil.model import SystemClock
@@ -118,7 +120,7 @@ def _query(
     clock = SystemClock()
     start_ns = clock.monotonic_ns()
     limits = Limits(timeout_ms=timeout_ms)
-    with node.sql(text, limits=limits, engine=options.engine) as result:
+    with start(node, text, limits=limits, engine=options.engine) as result:
         pieces = pieces_of(result, format_name, style, clock, start_ns)
         if options.output is None:
             write_to_stdout(pieces)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from frazil.cli.shell.commands import COMMANDS, ExitShell, Settings, command_of
 from frazil.cli.shell.completer import Completer
+from frazil.cli.shell.doors import start
 from frazil.cli.shell.history import LineHistory
 from frazil.cli.terminal.colors import DIM, RED, Colors
 from frazil.cli.terminal.text_width import safe, terminal_width
@@ -112,7 +113,7 @@ class SqlShell:
             has_timing=settings.has_timing,
         )
         limits = Limits(timeout_ms=self._timeout_ms, rows_max=settings.rows_max)
-        with self._node.sql(statement, limits=limits, engine=self._engine) as result:
+        with start(self._node, statement, limits=limits, engine=self._engine) as result:
             for piece in pieces_of(result, settings.format_name, style, self._clock, start_ns):
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()

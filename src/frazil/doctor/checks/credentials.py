@@ -42,8 +42,10 @@ def check_access(context: CheckContext) -> Iterator[Finding]:
         for name in ("tls_certificate_file", "tls_key_file", "tls_client_ca_file", "token_file")
         if (path := getattr(ingest, name)) is not None
     }
-    if context.config.serve.token_file is not None:
-        files["serve.token_file"] = Path(context.config.serve.token_file)
+    serve = context.config.serve
+    for name in ("token_file", "statements_token_file"):
+        if (path := getattr(serve, name)) is not None:
+            files[f"serve.{name}"] = Path(path)
     unreadable = [finding for name, path in files.items() for finding in _unreadable(name, path)]
     yield from unreadable
     if not unreadable:

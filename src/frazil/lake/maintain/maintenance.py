@@ -24,7 +24,7 @@ from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.maintain.clean_files import CleanFiles
 from frazil.lake.maintain.compaction import CompactionGroup, groups_of
 from frazil.lake.maintain.row_condition import RowCondition, retention_condition
-from frazil.lake.tables.properties import TARGET_BYTES
+from frazil.lake.tables.properties import LOADED, TARGET_BYTES
 from frazil.metrics import Counter
 from frazil.model import Clock, MiB, Rand, SteadyTime, doc
 from frazil.settings import LakeConfig, RetentionRule
@@ -126,13 +126,22 @@ class Maintenance:
         """Table -> the snapshot in which nothing was left to merge."""
 
     def tables(self) -> list[str]:
-        """Return our tables: those that an appender has taken over."""
+        """Return our tables: those that an appender has taken over, and those loaded from files."""
         catalog, namespace = self._catalog(), self._config.namespace
         with catalog_calls(self._config):
             if not catalog.namespace_exists(namespace):
                 return []
             names = sorted(name for _, name in catalog.list_tables(namespace))
-        return [name for name in names if APPENDER in self._load(name).properties]
+        return [name for name in names if self._is_ours(name)]
+
+    def _is_ours(self, name: str) -> bool:
+        properties = self._load(name).properties
+        return APPENDER in properties or LOADED in properties
+
+    def _is_loaded(self, name: str) -> bool:
+        """Return whether a table is loaded from files: its partitions are not days of `time`, and
+        its files are as large as the load could make them."""
+        return APPENDER not in self._load(name).properties
 
     def all(self) -> list[Maintained]:
         """Run all steps on all tables until nothing is left to do. Errors go into `trouble`."""
@@ -193,7 +202,7 @@ class Maintenance:
     def retain(self, name: str) -> Maintained:
         """Remove some expired rows; without any, expire the snapshots that still have some."""
         condition = retention_condition(self._rules, name, self._time.now_ms())
-        if condition is None:
+        if condition is None or self._is_loaded(name):
             return Maintained(table=name)
         done = self._remove(name, condition, self._clean)
         if done.is_nothing and self._has_outdated(name, self._snapshots_kept()):
@@ -280,6 +289,8 @@ class Maintenance:
 
     def compact(self, name: str, *, is_all: bool = False) -> Maintained:
         """Merge some small files, if it pays; with `is_all`, also if it does not."""
+        if self._is_loaded(name):
+            return Maintained(table=name)
         for _ in range(ATTEMPTS_MAX):
             try:
                 with self._reporting(name, "compacting files"):
@@ -290,6 +301,8 @@ class Maintenance:
 
     def join_manifests(self, name: str) -> Maintained:
         """Rewrite manifests if there are many small ones."""
+        if self._is_loaded(name):
+            return Maintained(table=name)
         from frazil.lake.maintain.replace_files import Replacement, count_scattered, replace_files
 
         count = count_scattered(self._load(name))

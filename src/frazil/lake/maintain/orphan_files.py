@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from frazil.errors import Conflict
 from frazil.lake.catalog.own_files import is_own
+from frazil.lake.loaded.ledger import LEDGER
 from frazil.lake.maintain.delete_files import delete_files
 from frazil.lake.maintain.reachable_files import manifests_of, paths_in
 from frazil.model import NS_PER_MS
@@ -110,6 +111,7 @@ def _referenced(table: Table, do: TaskRunner) -> set[str]:
         *paths_in(manifests.values(), table.io, do, is_alive=False),
         *(file.statistics_path for file in metadata.statistics),
         *(file.statistics_path for file in metadata.partition_statistics),
+        *([table.properties[LEDGER]] if LEDGER in table.properties else []),
     }
 
 

@@ -101,7 +101,7 @@ def table_file_of(
     if has_day and PARTITION_COLUMN not in bounds and file.partition[0] is not None:
         begin_us = int(file.partition[0]) * DAY_US
         bounds[PARTITION_COLUMN] = (begin_us, begin_us + DAY_US - 1)
-    low, high = bounds.get(PARTITION_COLUMN, (None, None))
+    low, high = bounds.get(PARTITION_COLUMN, (None, None)) if _has_time(schema) else (None, None)
     return TableFile(
         location=file.file_path,
         path=plain_location(file.file_path).removeprefix(root),
@@ -112,6 +112,16 @@ def table_file_of(
         bounds=bounds,
         empty=frozenset(_empty(file, schema)),
         partition=partition,
+    )
+
+
+def _has_time(schema: Schema) -> bool:
+    """Return whether every row has a time, as all rows from the log have."""
+    return any(
+        field.name == PARTITION_COLUMN
+        and field.required
+        and isinstance(field.field_type, TimestamptzType)
+        for field in schema.fields
     )
 
 

@@ -24,7 +24,8 @@ An old view is still correct: newer rows are in the hot tier, which evicts by th
 catalog does not answer, queries use the last view until its files are deleted.
 
 Tables of other topics join the view on first use. Their rows above W(S) are in the log, which does
-not wait for views: see topic_tables.py.
+not wait for views: see topic_tables.py. So do all other tables of the namespace, such as those
+loaded from files; all of their rows are in the lake.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from frazil.errors import Unavailable, Unknown
 from frazil.lake.append.commit import removed_offsets, topic_ids
 from frazil.lake.append.task import DEAD_LETTERS
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
+from frazil.lake.loaded.ledger import LEDGER, read_ledger
+from frazil.lake.loaded.load_table import arrow_schema
 from frazil.lake.scan.data_file import TablesView, TableView, plain_location, root_of
 from frazil.lake.scan.snapshot_info import snapshots_of
 from frazil.lake.tables.properties import TOPIC_PREFIX
@@ -74,6 +77,8 @@ class LakeView:
         self._tables: dict[str, Table] = {}
         self._topics: set[str] = set()
         """Tables of other topics that were requested so far."""
+        self._others: tuple[str, ...] = ()
+        """Tables that do not come from the log, as far as they are known."""
         self._view: TablesView | None = None
         self._is_closed = False
 
@@ -110,6 +115,34 @@ class LakeView:
 
     def topic_tables(self) -> list[str]:
         """Return the tables of other topics in the catalog."""
+        return [name for name in self._names() if name.startswith(TOPIC_PREFIX)]
+
+    @property
+    def known_others(self) -> tuple[str, ...]:
+        """Tables that do not come from the log, without asking the catalog."""
+        return self._others
+
+    def other_tables(self) -> tuple[str, ...]:
+        """Return the tables in the catalog that do not come from the log."""
+        self._others = tuple(
+            name for name in self._names() if name not in TABLES and not is_of_topic(name)
+        )
+        return self._others
+
+    def load_history(self) -> list[tuple[str, pa.Table]]:
+        """Return the load ledger of each table that was loaded from files."""
+        names = self.other_tables()
+        self.pin(names)
+        with self._lock, catalog_calls(self._config):
+            tables = [(name, self._tables[name]) for name in names if name in self._tables]
+            return [
+                (name, read_ledger(table.properties[LEDGER], table.io))
+                for name, table in tables
+                if LEDGER in table.properties
+            ]
+
+    def _names(self) -> list[str]:
+        """Return the tables in the catalog."""
         from pyiceberg.exceptions import NoSuchNamespaceError
 
         with self._opened() as catalog:
@@ -117,7 +150,7 @@ class LakeView:
                 names = [] if catalog is None else catalog.list_tables(self._config.namespace)
             except NoSuchNamespaceError:
                 return []
-        return sorted(name for *_, name in names if name.startswith(TOPIC_PREFIX))
+        return sorted(name for *_, name in names)
 
     def at(self, name: str, snapshot_id: int) -> TableView:
         """Return the view of another snapshot of a table. Raise `Unknown` if it has expired."""
@@ -133,7 +166,7 @@ class LakeView:
 
     def info(self, name: str) -> TableInfo | None:
         """Return the metadata of a table in the current view, or None if it is missing."""
-        if name in self.topic_tables():
+        if name not in TABLES and name in self._names():
             self.pin([name])
         view = self.pin().tables.get(name)
         with self._lock:
@@ -243,8 +276,13 @@ class LakeView:
             self._manifests.keep_only(pinned)
 
 
+def is_of_topic(name: str) -> bool:
+    return name.startswith(TOPIC_PREFIX)
+
+
 def _empty_view(name: str) -> TableView:
-    return TableView(name=name, schema=columns_of(name))
+    is_ours = name in TABLES or is_of_topic(name)
+    return TableView(name=name, schema=columns_of(name) if is_ours else pa.schema([]))
 
 
 def _location(catalog: Catalog, full_name: str) -> str | None:
@@ -266,6 +304,8 @@ def _location(catalog: Catalog, full_name: str) -> str | None:
 
 
 def _schema(name: str, table: Table) -> pa.Schema:
+    if name not in TABLES and not is_of_topic(name):
+        return pa.schema([field.remove_metadata() for field in arrow_schema(table.schema())])
     required = {field.name for field in table.schema().fields if field.required}
     columns = columns_of(name)
     return pa.schema([f if f.name in required else f.with_nullable(True) for f in columns])
@@ -277,6 +317,11 @@ def _refusal(table: Table, deletes: int, foreign: tuple[str, ...]) -> str | None
         return (
             f"the files of {name} are at {table.location()}, but SQL reads local files only; use "
             "Spark"
+        )
+    if _has_renamed(table):
+        return (
+            f"columns of {name} were renamed or replaced, which SQL does not follow; use Spark, or "
+            "rewrite the table with Spark's procedure rewrite_data_files"
         )
     if deletes:
         return (
@@ -290,3 +335,16 @@ def _refusal(table: Table, deletes: int, foreign: tuple[str, ...]) -> str | None
             f"{foreign[0]}; rewrite them with Spark's procedure rewrite_data_files"
         )
     return None
+
+
+def _has_renamed(table: Table) -> bool:
+    """Return whether a column has another name, or a name another column, than in older files:
+    files are read by names."""
+    now = {field.field_id: field.name for field in table.schema().fields}
+    ids = {name: field_id for field_id, name in now.items()}
+    return any(
+        now.get(field.field_id, field.name) != field.name
+        or ids.get(field.name, field.field_id) != field.field_id
+        for schema in table.schemas().values()
+        for field in schema.fields
+    )

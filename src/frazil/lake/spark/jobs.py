@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -12,12 +13,14 @@ from frazil.lake.append.task import WrittenSlice, run_slice
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
+    from pyspark import SparkContext
 
     from frazil.lake.spark.session import Session
 
 TASKS_PER_CORE = 3
 """Tasks of one job. Starting a task takes Spark 30 ms, so each runs several items; with three per
 core, all cores still finish at about the same time."""
+POOL, GROUP = "spark.scheduler.pool", "spark.jobGroup.id"
 REASON_MAX = 2000
 """Characters of Spark's error message, which may have a long stack trace."""
 Item = TypeVar("Item")
@@ -35,7 +38,58 @@ class TaskRunner(Protocol):
     ) -> list[Result]: ...
 
 
-def do_on(session: Session) -> TaskRunner:
+class JobGroup:
+    """Jobs that can be watched and cancelled from other threads. They share processors with other
+    jobs fairly."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_cancelled = False
+        self._context: SparkContext | None = None
+
+    def cancel(self) -> None:
+        """Stop the running job, and refuse further ones."""
+        self.is_cancelled = True
+        context = self._context
+        if context is not None:
+            context.cancelJobGroup(self.name)
+
+    def progress(self) -> tuple[int, int]:
+        """Return how many tasks of the running job have finished, and how many there are."""
+        context = self._context
+        if context is None:
+            return 0, 0
+        tracker = context.statusTracker()
+        done = count = 0
+        for job in tracker.getJobIdsForGroup(self.name):
+            found = tracker.getJobInfo(job)
+            for stage in () if found is None or found.status != "RUNNING" else found.stageIds:
+                info = tracker.getStageInfo(stage)
+                if info is not None:
+                    done, count = done + info.numCompletedTasks, count + info.numTasks
+        return done, count
+
+    @contextmanager
+    def running(self, context: SparkContext) -> Iterator[None]:
+        """Run jobs of this thread in the group."""
+        context.setJobGroup(self.name, self.name, interruptOnCancel=True)
+        context.setLocalProperty(POOL, self.name)
+        self._context = context
+        try:
+            self.check()
+            yield
+        finally:
+            self._context = None
+            context.setLocalProperty(POOL, None)  # type: ignore[arg-type]
+            context.setLocalProperty(GROUP, None)  # type: ignore[arg-type]
+
+    def check(self) -> None:
+        """Raise `Unavailable` if it was cancelled."""
+        if self.is_cancelled:
+            raise Unavailable("the statement was cancelled: nothing was changed")
+
+
+def do_on(session: Session, group: JobGroup | None = None) -> TaskRunner:
     """Return a runner on a session's Spark, which is started if needed. Functions are pickled by
     name.
 
@@ -49,12 +103,16 @@ def do_on(session: Session) -> TaskRunner:
         if not items:
             return []
         try:
-            with session.use() as spark:
-                context = spark.sparkContext
+            with ExitStack() as stack:
+                context = stack.enter_context(session.use()).sparkContext
+                if group is not None:
+                    stack.enter_context(group.running(context))
                 count = min(len(items), TASKS_PER_CORE * context.defaultParallelism)
                 tasks = context.parallelize(list(items), count)
                 done = tasks.map(_catching(function)).collect()
         except Py4JJavaError as error:
+            if group is not None:
+                group.check()
             raise Unavailable(f"the Spark job failed: {_reason(error)}") from error
         results: list[Result] = []
         for result in done:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,7 @@ class Session:
         """Why the last start failed, or None."""
         self._is_starting = False
         self._is_ended = False
+        self._starting = threading.Lock()
 
     @property
     def state(self) -> SparkState:
@@ -88,6 +90,10 @@ class Session:
 
     def spark(self) -> SparkSession:
         """Return a live session, and start Spark if needed, which takes seconds."""
+        with self._starting:
+            return self._live()
+
+    def _live(self) -> SparkSession:
         self._check_open()
         reason = "first"
         if self._process is not None:

@@ -115,6 +115,15 @@ _PROPERTIES = {
     "history.expire.min-snapshots-to-keep": "10",
 }
 
+LOADED = "frazil.loaded"
+"""Tables with this property are maintained by us, although no appender fills them."""
+LOADED_PROPERTIES = {
+    **_PROPERTIES,
+    "write.metadata.metrics.default": "truncate(16)",
+    LOADED: "true",
+}
+"""Properties of new tables that are loaded from files."""
+
 
 def kind_of(table: str) -> str:
     """Return the kind of a table by its name."""

@@ -91,4 +91,10 @@ def sum_counts(sql: EngineText) -> EngineText | None:
             parts += [sql.text[end : parsed[at].begin], f"sum({ROW_COUNT})"]
             end = parsed[at + 3].end
     text = "".join(parts) + sql.text[end:]
-    return EngineText(text=text, original=sql.original, as_ofs=sql.as_ofs, topics=sql.topics)
+    return EngineText(
+        text=text,
+        original=sql.original,
+        as_ofs=sql.as_ofs,
+        topics=sql.topics,
+        tables=sql.tables,
+    )

@@ -7,7 +7,7 @@ path and does not spill to disk. DataFusion's own parser rejects statements that
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
@@ -139,6 +139,22 @@ def add_views(session: SessionContext) -> None:
 def add_entry_spans(session: SessionContext) -> None:
     """Register the view over the session's `spans` table, which may have some columns only."""
     session.register_view(ENTRY_SPANS, session.sql(f"SELECT * FROM spans WHERE {is_entry()}"))
+
+
+def add_user_views(
+    session: SessionContext, views: Iterable[tuple[str, str]]
+) -> dict[str, BaseException]:
+    """Register views that users have defined, bases first. Return the errors of those that cannot
+    be: a text that reads none of them does not care."""
+    failures: dict[str, BaseException] = {}
+    for name, query in views:
+        try:
+            session.register_view(name, read(session, query))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 # top of loop: DataFusion's panics are no Exceptions
+            failures[name] = error
+    return failures
 
 
 def may_name_entry_spans(text: str) -> bool:

@@ -24,6 +24,7 @@ from frazil.query.plan.projection import narrow_columns, narrowed
 from frazil.query.plan.session import (
     add_entry_spans,
     add_table,
+    add_user_views,
     add_views,
     may_name_entry_spans,
     may_name_views,
@@ -57,12 +58,14 @@ class Executor:
 
     def plan(self, request: PlanRequest) -> Planned:
         """Translate and plan a text over empty tables."""
-        sql = translate(request.text)
-        if request.topics:
-            names = {token.name for token in tokens(request.text)}
-            topics = (name for name in request.topics if request.is_listing or name in names)
-            sql = replace(sql, topics=tuple(topics))
-        return Planned(sql, self._planner.plan(sql, request.now_us))
+        sql = replace(translate(request.text), views=request.views.texts)
+        if request.topics or request.tables:
+            names = {token.name for token in tokens(sql.expanded)}
+            is_all = request.is_listing
+            topics = (name for name in request.topics if is_all or name in names)
+            tables = (table for table in request.tables if is_all or table[0] in names)
+            sql = replace(sql, topics=tuple(topics), tables=tuple(tables))
+        return Planned(sql, self._planner.plan(sql, request.now_us, request.views.failures))
 
     def schemas_of(self, sql: EngineText) -> Mapping[str, pa.Schema]:
         """Return the schemas of the tables that a text can name."""
@@ -82,7 +85,7 @@ class Executor:
             return counted
         schemas = self.schemas_of(planned.sql)
         columns = {
-            table: narrow_columns(schemas[table], table_scans, planned.sql.text)
+            table: narrow_columns(schemas[table], table_scans, planned.sql.expanded)
             for table, table_scans in plan.scans.items()
         }
         rows = {table: rows_of(parts) for table, parts in scans.items()}
@@ -165,16 +168,18 @@ class _Query:
         """Open a session with these rows for one query."""
         session = open_session(self._request.memory_bytes_max, context)
         schemas = self._executor.schemas_of(sql)
-        has_views = "metrics" in schemas and may_name_views(sql.text)
-        lower = sql.text.lower()
+        text = sql.expanded
+        has_views = "metrics" in schemas and may_name_views(text)
+        lower = text.lower()
         for name, schema in schemas.items():
             # Registering takes time, and a table that the text does not name is never resolved.
             if has_views or name in lower:
                 add_table(session, name, schema, rows.get(name, NO_ROWS))
         if has_views:
             add_views(session)
-        elif may_name_entry_spans(sql.text):
+        elif may_name_entry_spans(text):
             add_entry_spans(session)
+        add_user_views(session, sql.views)
         return session
 
 

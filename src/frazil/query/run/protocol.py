@@ -22,6 +22,7 @@ from frazil.errors import FrazilError
 from frazil.query.plan.plan import QueryPlan
 from frazil.query.run.references import RowRefs
 from frazil.query.sql.dialect import EngineText
+from frazil.query.sql.views import EngineViews
 
 _HEAD = struct.Struct("<QB")
 MESSAGE, ROWS = 0, 1
@@ -53,8 +54,12 @@ class PlanRequest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     text: str
     topics: tuple[str, ...]
     """Tables of topics that the text may name."""
+    tables: tuple[tuple[str, bytes], ...] = ()
+    """Other tables of the lake that the text may name, and their schemas as Arrow IPC."""
     is_listing: bool = False
     """Whether all of them are needed, not only those that the text names."""
+    views: EngineViews = EngineViews()
+    """Views of users that the text may name."""
     now_us: int
     memory_bytes_max: int
 

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.errors import Unavailable
+from frazil.errors import Unavailable, Unknown
 from frazil.model import TopicPartition
 from frazil.query.scan.as_of_rows import (
     may_have_rows_between,
@@ -25,11 +25,14 @@ from frazil.query.scan.as_of_rows import (
     snapshot_at,
     snapshot_by_version,
 )
+from frazil.query.scan.audit_table import audit_of
+from frazil.query.scan.copy_history import copy_history_of
 from frazil.query.scan.snapshots_table import snapshots_of
-from frazil.query.sql.as_of import SNAPSHOTS, AsOf
+from frazil.query.sql.as_of import COPY_HISTORY, SNAPSHOTS, STATEMENT_AUDIT, AsOf
 from frazil.query.sql.dialect import EngineText
 
 if TYPE_CHECKING:
+    from frazil.definitions import Audit
     from frazil.hot import Piece, VisiblePieces
     from frazil.lake import LakeView, TableFile, TableView, TopicRows, TopicTables
 
@@ -60,7 +63,9 @@ class Tiers:
         snapshot: Callable[[], VisiblePieces],
         lake: LakeView | None,
         topics: TopicTables | None = None,
+        audit: Audit | None = None,
     ) -> None:
+        self._audit = audit
         self._snapshot = snapshot
         self._lake = lake
         self._topics = topics
@@ -85,16 +90,40 @@ class Tiers:
             table: (tuple(hot.get(table, ())), None if view is None else view.tables.get(table))
             for table in set(bases.values()).difference(sql.topics)
         }
+        others = {name for name, _ in sql.tables}
         for table in set(bases.values()).intersection(sql.topics):
             uses = [as_ofs.get(name) for name in tables if bases[name] == table]
             is_lake_only = all(as_of is not None and as_of.version is not None for as_of in uses)
             sources[table] = self._topic_rows(table, check, is_lake_only=is_lake_only)
+        system = {
+            SNAPSHOTS: self._snapshot_rows,
+            STATEMENT_AUDIT: self._audit_rows,
+            COPY_HISTORY: self._history_rows,
+        }
         return {
-            name: (self._snapshot_rows(),)
-            if table == SNAPSHOTS
+            name: self._lake_table_rows(table, as_ofs.get(name))
+            if table in others
+            else (system[table](),)
+            if table in system
             else self._table_rows(*sources[table], as_ofs.get(name))
             for name, table in bases.items()
         }
+
+    def _lake_table_rows(self, table: str, as_of: AsOf | None) -> tuple[TierRows, ...]:
+        """Return the rows of a table that does not come from the log: all are in the lake."""
+        assert self._lake is not None, "a text with such tables comes from a node with a lake"
+        view = self._lake.pin([table]).tables[table]
+        if not view.schema.names:
+            raise Unknown(f"table {table} was dropped meanwhile")
+        if as_of is None:
+            return (_lake_rows(view),)
+        if as_of.time_us is None:
+            assert as_of.version is not None
+            return (_lake_rows(snapshot_by_version(self._lake, view, as_of.version)),)
+        then = snapshot_at(view, as_of.time_us)
+        if then is None:
+            return (TierRows(view=view),)
+        return (_lake_rows(self._lake.at(table, then.snapshot_id)),)
 
     def _table_rows(
         self, pieces: tuple[Piece, ...], view: TableView | None, as_of: AsOf | None
@@ -116,12 +145,20 @@ class Tiers:
         return tuple(_pieces(rows)), rows.view
 
     def _snapshot_rows(self) -> TierRows:
-        """Return the snapshots of all tables, also of topics that no query has used yet."""
-        from frazil.hot import Piece
+        """Return the snapshots of all tables, also of those that no query has used yet."""
+        names = [] if self._topics is None else self._topics.names()
+        others = () if self._lake is None else self._lake.other_tables()
+        view = None if self._lake is None else self._lake.pin([*names, *others])
+        return _in_memory(SNAPSHOTS, snapshots_of(view))
 
-        topics = [] if self._topics is None else self._topics.names()
-        rows = snapshots_of(None if self._lake is None else self._lake.pin(topics))
-        return TierRows(pieces=(Piece(name=SNAPSHOTS, batches=(rows,), row_count=rows.num_rows),))
+    def _audit_rows(self) -> TierRows:
+        """Return the statements that were sent."""
+        entries = () if self._audit is None else self._audit.entries()
+        return _in_memory(STATEMENT_AUDIT, audit_of(entries))
+
+    def _history_rows(self) -> TierRows:
+        """Return the files that tables were loaded from."""
+        return _in_memory(COPY_HISTORY, copy_history_of(self._lake))
 
     def _now(self, pieces: tuple[Piece, ...], view: TableView | None) -> TierRows:
         if view is None:
@@ -170,6 +207,12 @@ class Tiers:
         with self._lock:
             self._cut[piece] = (boundary, rest)
         return rest
+
+
+def _in_memory(name: str, rows: pa.RecordBatch) -> TierRows:
+    from frazil.hot import Piece
+
+    return TierRows(pieces=(Piece(name=name, batches=(rows,), row_count=rows.num_rows),))
 
 
 def _lake_rows(view: TableView) -> TierRows:

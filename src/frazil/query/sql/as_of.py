@@ -19,7 +19,13 @@ from frazil.errors import Malformed, TooLarge, Unknown
 from frazil.results import Token, line_and_column
 
 SNAPSHOTS = "snapshots"
-"""The table of snapshots, which cannot be read AS OF."""
+"""The table of snapshots."""
+STATEMENT_AUDIT = "statement_audit"
+"""The table of statements."""
+COPY_HISTORY = "copy_history"
+"""The table of files that were loaded."""
+WITHOUT_SNAPSHOTS = frozenset({SNAPSHOTS, STATEMENT_AUDIT, COPY_HISTORY})
+"""Tables that cannot be read AS OF."""
 
 AS_OF_MAX = 8
 """AS OF tables in one text."""
@@ -151,8 +157,8 @@ def with_as_of(schemas: Mapping[str, pa.Schema], as_ofs: Sequence[AsOf]) -> Mapp
         return schemas
     added = {}
     for as_of in as_ofs:
-        if as_of.table not in schemas or as_of.table == SNAPSHOTS:
-            known = ", ".join(sorted(schemas.keys() - {SNAPSHOTS}))
+        if as_of.table not in schemas or as_of.table in WITHOUT_SNAPSHOTS:
+            known = ", ".join(sorted(schemas.keys() - WITHOUT_SNAPSHOTS))
             raise Unknown(f"{as_of.table} cannot be read AS OF; these tables can: {known}")
         added[as_of.name] = schemas[as_of.table]
     return {**schemas, **added}

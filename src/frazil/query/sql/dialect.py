@@ -35,6 +35,15 @@ class EngineText:
     """AS OF tables in the text."""
     topics: tuple[str, ...] = ()
     """Tables of topics that the text may name; set by the engine."""
+    tables: tuple[tuple[str, bytes], ...] = ()
+    """Other tables of the lake that the text may name, and their schemas as Arrow IPC."""
+    views: tuple[tuple[str, str], ...] = ()
+    """Views of users that the text may name, and their queries, translated; bases first."""
+
+    @property
+    def expanded(self) -> str:
+        """The text and the queries of its views: everything that names tables and columns."""
+        return "\n".join((self.text, *(query for _, query in self.views)))
 
     def place(self, line: int, column: int) -> str:
         """Return `line 2, column 5` of the original, for a line and column of `text`."""

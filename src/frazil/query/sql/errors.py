@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from frazil.errors import FrazilError, Malformed, Rejected, TooLarge, Unavailable, Unknown
 from frazil.model.arrow import RECORDS
 from frazil.query.sql.dialect import EngineText
+from frazil.query.sql.table_names import lake_schemas
 from frazil.results import line_and_column, tokens
 
 MESSAGE_LENGTH_MAX = 300
@@ -45,12 +46,20 @@ class KnownNames:
         topics = dict.fromkeys(topics, RECORDS.names)
         return KnownNames({**self.tables, **topics}, self.functions) if topics else self
 
+    def with_views(self, views: Iterable[str]) -> KnownNames:
+        """Return these names and those of views, whose columns only the engine knows."""
+        views = dict.fromkeys(views, ())
+        return KnownNames({**self.tables, **views}, self.functions) if views else self
+
 
 def frazil_error(error: BaseException, sql: EngineText, names: KnownNames) -> FrazilError:
     """Return our error for one of DataFusion's."""
     if isinstance(error, FrazilError):
         return error
-    names = names.with_topics(sql.topics)
+    names = names.with_topics(sql.topics).with_views(name for name, _ in sql.views)
+    if sql.tables:
+        columns = {name: schema.names for name, schema in lake_schemas(sql).items()}
+        names = KnownNames({**names.tables, **columns}, names.functions)
     message = str(error).replace("DataFusion error: ", "")
     for pattern, translate in _TABLE:
         match = re.search(pattern, message, re.DOTALL)

@@ -1,6 +1,7 @@
 """serve/api: the endpoints.
 
 sql.py          SQL
+statements.py   statements that define and change things
 search.py       search queries as SQL, and field names
 logs.py         log records, histogram, facets, pages
 traces.py       lists of traces

@@ -80,7 +80,7 @@ class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 async def sql(handler: Handler, params: SqlRequest, request: ApiRequest) -> Response | RowStream:
     """Run one query."""
-    response_format = params.format or _accepted(request.headers.get("accept"))
+    response_format = params.format or accepted(request.headers.get("accept"))
     limits = Limits(
         timeout_ms=params.timeout_ms,
         rows_max=params.rows_max,
@@ -94,10 +94,19 @@ async def sql(handler: Handler, params: SqlRequest, request: ApiRequest) -> Resp
         result = await run(
             lambda: run_query(handler.sql, token, params.sql, limits=limits, engine=params.engine)
         )
-        if response_format == "json":
-            bytes_max = handler.config.answer_bytes_max
-            body = await handler.run(lambda: json_answer(result, bytes_max, params))
-            return answer_of_body(body, JSON)
+        if response_format == "json":  # all rows are read while the client is watched
+            return await rows_response(handler, result, response_format, params)
+    return await rows_response(handler, result, response_format, params)
+
+
+async def rows_response(
+    handler: Handler, result: Result, response_format: Format, params: SqlRequest
+) -> Response | RowStream:
+    """Return the rows of a result in a format: JSON as a whole, the others as a stream."""
+    if response_format == "json":
+        bytes_max = handler.config.answer_bytes_max
+        body = await handler.run(lambda: json_answer(result, bytes_max, params))
+        return answer_of_body(body, JSON)
     if response_format == "arrow":
         return await handler.run(
             lambda: arrow_stream(result, may_cut=params.details, has_parts=params.parts)
@@ -136,7 +145,7 @@ def json_answer(result: Result, bytes_max: int, params: SqlRequest) -> bytes:
     return b'%s,"rows":[%s]%s%s' % (msgspec.json.encode(head)[:-1], b",".join(rows), comma, rest)
 
 
-def _accepted(header: str | None) -> Format:
+def accepted(header: str | None) -> Format:
     """Return the first supported type of an `Accept` header."""
     if header is None:
         return "json"

@@ -43,6 +43,11 @@ SENT = Counter("frazil.serve.sent.bytes", "Bytes sent in API responses.")
 
 FAILED = "internal error; see the log of the node"
 
+STATEMENTS_OFF = (
+    "statements are off: other machines can reach this node, and serve.statements_token_file is "
+    "not set; set it to a file with tokens"
+)
+
 SECURITY = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -57,6 +62,7 @@ class App:
         handler: Handler,
         routes: Router,
         auth: Auth,
+        statements_auth: Auth | None,
         *,
         cors_origins: Sequence[str],
         is_local: bool,
@@ -65,6 +71,7 @@ class App:
         self._handler = handler
         self._routes = routes
         self._auth = auth
+        self._statements_auth = statements_auth  # None: no one may send statements
         self._cors_origins = cors_origins
         self._is_local = is_local  # loopback without tokens: check the Host header
 
@@ -99,8 +106,9 @@ class App:
                 return page
             endpoint, named = self._routes.find(request.method, request.path)
             authorization = request.headers.get("authorization")
-            if not endpoint.is_open and not self._auth.knows(authorization):
-                await self._auth.deny(authorization)
+            auth = self._auth_of(endpoint)
+            if not endpoint.is_open and not auth.knows(authorization):
+                await auth.deny(authorization)
             return await self._serve(endpoint, named, request)
         except (FrazilError, HttpError) as error:
             return answer_of_error(error)
@@ -109,6 +117,14 @@ class App:
         except Exception:  # top of loop: one request must not break others
             logger.exception("request failed", extra={"path": request.path})
             return answer_of_error(Unavailable(FAILED))
+
+    def _auth_of(self, endpoint: Endpoint[Any]) -> Auth:
+        """Return who may use an endpoint. 403 if no one may."""
+        if not endpoint.takes_statements:
+            return self._auth
+        if self._statements_auth is None:
+            raise HttpError(HTTPStatus.FORBIDDEN, STATEMENTS_OFF)
+        return self._statements_auth
 
     async def _page_answer(self, request: ApiRequest) -> Response | None:
         """Return the web page for a browser, None for other clients."""

@@ -44,6 +44,8 @@ class Endpoint(Generic[T]):
     serve: Callable[[Handler, T, ApiRequest], Awaitable[Reply]]
     is_open: bool = False
     """True if it needs no token, such as probes, which reveal no data."""
+    takes_statements: bool = False
+    """True if it takes statements, which have tokens of their own."""
 
     @property
     def body_type(self) -> type[msgspec.Struct]:

@@ -911,6 +911,11 @@ export interface SqlRequest {
   parts?: boolean;
 }
 
+export interface StatementRequest {
+  sql: string;
+  format?: "arrow" | "csv" | "json" | "parquet" | null;
+}
+
 export interface Status {
   version: string;
   pid: number;
@@ -1147,6 +1152,7 @@ export interface Welcome {
   about?: string;
   openapi?: string;
   sql?: string;
+  statements?: string;
   status?: string;
   ready?: string;
 }

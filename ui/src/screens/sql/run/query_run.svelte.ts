@@ -2,6 +2,7 @@
 
 import { ApiError, request, isAborted, messageOf } from "../../../lib/api/client";
 import { type QueryResult, readArrow } from "./arrow_stream";
+import { isStatement } from "./doors";
 
 export interface Query {
   readonly text: string;
@@ -74,12 +75,14 @@ export class QueryRun {
   }
 
   private async fetch(query: Query, signal: AbortSignal): Promise<QueryResult> {
-    const answer = await postSql(
-      query,
-      "arrow",
-      { details: true, parts: true, rows_max: query.rowsMax },
-      signal,
-    );
+    const answer = isStatement(query.text)
+      ? await post("api/v1/statements", { sql: query.text, format: "arrow" }, signal)
+      : await postSql(
+          query,
+          "arrow",
+          { details: true, parts: true, rows_max: query.rowsMax },
+          signal,
+        );
     return readArrow(answer, (bytes) => (this.bytes = bytes));
   }
 }
@@ -99,7 +102,11 @@ export function postSql(
     ...(query.engine === "spark" && { engine: "spark" }),
     ...more,
   };
-  return request("api/v1/sql", {
+  return post("api/v1/sql", body, signal);
+}
+
+function post(path: string, body: object, signal?: AbortSignal): Promise<Response> {
+  return request(path, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),

@@ -10,7 +10,7 @@ export interface Column {
 
 export interface SchemaTable {
   readonly name: string;
-  readonly group: "Telemetry" | "Metric types" | "Topics" | "Lake metadata";
+  readonly group: "Telemetry" | "Views" | "Metric types" | "Topics" | "Metadata";
   readonly columns: readonly Column[];
 }
 
@@ -28,8 +28,10 @@ WHERE table_schema = 'public' ORDER BY table_name, ordinal_position`;
 const FUNCTIONS = "SELECT DISTINCT routine_name FROM information_schema.routines ORDER BY 1";
 /** Frazil's own functions, which the engine does not list. */
 const ADDED = ["matches", "get_json_object", "time_bucket", "percentile", "now"];
-const TELEMETRY = ["logs", "spans", "metrics", "dead_letters"];
-export const GROUPS = ["Telemetry", "Metric types", "Topics", "Lake metadata"] as const;
+const TELEMETRY = ["logs", "spans", "entry_spans", "metrics", "dead_letters"];
+const METRIC_TYPES = ["gauges", "sums", "histograms", "exponential_histograms", "summaries"];
+const METADATA = ["snapshots", "statement_audit"];
+export const GROUPS = ["Telemetry", "Views", "Metric types", "Topics", "Metadata"] as const;
 
 export async function schemaOf(signal: AbortSignal): Promise<Schema> {
   const ask = (sql: string) => send<Rows>("POST", "api/v1/sql", { sql }, signal);
@@ -47,8 +49,9 @@ export async function schemaOf(signal: AbortSignal): Promise<Schema> {
 
 function groupOf(table: string): SchemaTable["group"] {
   if (TELEMETRY.includes(table)) return "Telemetry";
-  if (table === "snapshots") return "Lake metadata";
-  return table.startsWith("topic_") ? "Topics" : "Metric types";
+  if (METADATA.includes(table)) return "Metadata";
+  if (METRIC_TYPES.includes(table)) return "Metric types";
+  return table.startsWith("topic_") ? "Topics" : "Views";
 }
 
 const KEYS_MAX = 500;

@@ -1,0 +1,91 @@
+"""Make a node have the definitions of a folder: stages, external tables, views and pipes, as
+`CREATE` statements in files that end with .sql. Prints what changes, then sends the statements one
+after the other. Everything is read and checked first; if a statement fails, those before it stay,
+and the same command goes on from there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frazil.cli.connection import add_where, opened
+from frazil.cli.options import add_json
+from frazil.cli.terminal.colors import DIM, GREEN, RED, Colors
+from frazil.cli.terminal.text_width import safe
+from frazil.errors import Malformed
+
+if TYPE_CHECKING:
+    from frazil.client import Client
+    from frazil.definitions import DefinitionChange, DefinitionKey
+    from frazil.embedded import Embedded
+
+HELP = "Make a node have the definitions of a folder"
+ENDING = ".sql"
+FILES_MAX = 5000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("folder", metavar="DIR", help="folder with files that end with .sql, also in its folders")
+    add("--prune", action="store_true", help="drop definitions that the folder does not have")
+    add("--dry-run", action="store_true", help="only print what would change")
+    add_where(parser)
+    add_json(parser, "print one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    from frazil.definitions import changes_to, wanted_definitions
+
+    wanted = wanted_definitions(_files(Path(options.folder)))
+    with opened(options) as node:
+        changes = changes_to(wanted, _existing(node), prune=options.prune)
+        for change in changes:
+            if not options.json:
+                _print(change)
+            if not options.dry_run:
+                with node.execute(change.statement) as result:
+                    result.fetchall()
+    if options.json:
+        steps = [{"action": c.action, "kind": c.kind, "name": c.name} for c in changes]
+        print(json.dumps({"changes": steps, "is_applied": not options.dry_run}))
+    elif not changes:
+        print(f"Nothing to change: {len(wanted)} definitions are as in {options.folder}.")
+    else:
+        word = "would change" if options.dry_run else "changed"
+        print(f"{len(changes)} of {len(wanted)} definitions {word}.")
+    return 0
+
+
+def _files(folder: Path) -> dict[str, str]:
+    if not folder.is_dir():
+        raise Malformed(f"{folder} is not a folder; name one with .sql files")
+    paths = sorted(path for path in folder.rglob(f"*{ENDING}") if path.is_file())
+    if len(paths) > FILES_MAX:
+        raise Malformed(f"{folder} has {len(paths)} .sql files; the limit is {FILES_MAX}")
+    files = {}
+    for path in paths:
+        try:
+            files[str(path)] = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise Malformed(f"{path} is not UTF-8 text") from None
+        except OSError as error:
+            raise Malformed(f"{path} cannot be read: {error.strerror}") from None
+    return files
+
+
+def _existing(node: Embedded | Client) -> dict[DefinitionKey, str]:
+    """Return the texts that the node has. One that it cannot read is replaced."""
+    with node.execute("SHOW DEFINITIONS") as result:
+        rows = result.arrow().to_pylist()
+    return {(row["kind"].replace(" ", "_"), row["name"]): row["definition"] for row in rows}
+
+
+def _print(change: DefinitionChange) -> None:
+    paint = Colors.of(sys.stdout)
+    print(safe(change.title))
+    for line in change.diff():
+        color = {"+": GREEN, "-": RED}.get(line[:1], DIM)
+        print("  " + paint(safe(line), color))

@@ -1,0 +1,119 @@
+"""definitions: statements that define and change things, and the files that keep definitions.
+
+    statements.py    what each statement says, as dataclasses
+    token_reader.py  TokenReader: the tokens of one statement
+    options.py       options: NAME=value
+    heads.py         how each kind of statement begins and is read
+    parser.py        from a text to statements
+    store.py         Definitions: one file per defined thing
+    audit.py         Audit: who sent which statement, and what became of it
+    changes.py       what `frazil apply` has to change
+    executor.py      StatementExecutor: carries out a statement by the handler of its kind
+
+A text is refused unless every statement of it is known. Queries inside statements are kept as
+text: the read-only planner judges them.
+"""
+
+from frazil.definitions.audit import Audit, AuditEntry
+from frazil.definitions.changes import (
+    DefinitionChange,
+    DefinitionKey,
+    changes_to,
+    wanted_definitions,
+)
+from frazil.definitions.executor import (
+    StatementCall,
+    StatementExecutor,
+    StatementHandler,
+    done,
+    drop_definition,
+)
+from frazil.definitions.parser import (
+    ParsedStatement,
+    is_statement,
+    parse_statement,
+    parse_statements,
+)
+from frazil.definitions.statements import (
+    KINDS,
+    CloneTable,
+    ClusterBy,
+    ColumnSpec,
+    CopyIntoStage,
+    CopyIntoTable,
+    CreateExternalTable,
+    CreatePipe,
+    CreateStage,
+    CreateView,
+    Definition,
+    DefinitionKind,
+    DescribeStage,
+    Drop,
+    FileCompression,
+    FileFormat,
+    FormatType,
+    ListStage,
+    OnError,
+    PartitionField,
+    Pause,
+    Resume,
+    Show,
+    StagePath,
+    Statement,
+    ValidateStage,
+    is_definition,
+    is_reading,
+    kind_of,
+    words_of,
+)
+from frazil.definitions.store import Definitions, StoredDefinition
+
+__all__ = [
+    "KINDS",
+    "Audit",
+    "AuditEntry",
+    "CloneTable",
+    "ClusterBy",
+    "ColumnSpec",
+    "CopyIntoStage",
+    "CopyIntoTable",
+    "CreateExternalTable",
+    "CreatePipe",
+    "CreateStage",
+    "CreateView",
+    "Definition",
+    "DefinitionChange",
+    "DefinitionKey",
+    "DefinitionKind",
+    "Definitions",
+    "DescribeStage",
+    "Drop",
+    "FileCompression",
+    "FileFormat",
+    "FormatType",
+    "ListStage",
+    "OnError",
+    "ParsedStatement",
+    "PartitionField",
+    "Pause",
+    "Resume",
+    "Show",
+    "StagePath",
+    "Statement",
+    "StatementCall",
+    "StatementExecutor",
+    "StatementHandler",
+    "StoredDefinition",
+    "ValidateStage",
+    "changes_to",
+    "done",
+    "drop_definition",
+    "is_definition",
+    "is_reading",
+    "is_statement",
+    "kind_of",
+    "parse_statement",
+    "parse_statements",
+    "wanted_definitions",
+    "words_of",
+]

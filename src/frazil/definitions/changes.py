@@ -1,0 +1,143 @@
+"""What has to change so that a node has the definitions of a folder: `frazil apply`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal
+
+from frazil.definitions.parser import ParsedStatement, parse_statements
+from frazil.definitions.statements import (
+    KINDS,
+    CreateExternalTable,
+    CreatePipe,
+    CreateStage,
+    CreateView,
+    DefinitionKind,
+    kind_of,
+    words_of,
+)
+from frazil.errors import Malformed
+from frazil.results import tokens
+
+DefinitionKey = tuple[DefinitionKind, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionChange:
+    """One step: the statement to send, and the texts before and after."""
+
+    action: Literal["create", "replace", "drop"]
+    kind: DefinitionKind
+    name: str
+    statement: str
+    before: str = ""
+    after: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.action} {words_of(self.kind).lower()} {self.name}"
+
+    def diff(self) -> list[str]:
+        """Return the lines that go and come, each with its sign."""
+        lines = difflib.unified_diff(
+            self.before.splitlines(), self.after.splitlines(), n=2, lineterm=""
+        )
+        return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+
+
+def wanted_definitions(files: Mapping[str, str]) -> dict[DefinitionKey, ParsedStatement]:
+    """Parse the texts of files, by path. `Malformed` if any is wrong, does something else than
+    define, or if two define the same."""
+    wanted: dict[DefinitionKey, ParsedStatement] = {}
+    places: dict[DefinitionKey, str] = {}
+    for path, text in files.items():
+        try:
+            statements = parse_statements(text)
+        except Malformed as error:
+            raise Malformed(f"{path}: {error}") from None
+        for parsed in statements:
+            statement = parsed.statement
+            if not isinstance(
+                statement, CreateStage | CreateExternalTable | CreateView | CreatePipe
+            ):
+                raise Malformed(
+                    f"{path}: {parsed.text[:60]} defines nothing; a folder of definitions has "
+                    "CREATE statements only"
+                )
+            key = kind_of(statement), statement.name
+            if key in wanted:
+                name = f"{words_of(key[0]).lower()} {key[1]}"
+                raise Malformed(f"{path} and {places[key]} both define {name}; remove one")
+            wanted[key] = parsed
+            places[key] = path
+    return wanted
+
+
+def changes_to(
+    wanted: Mapping[DefinitionKey, ParsedStatement],
+    existing: Mapping[DefinitionKey, str],
+    *,
+    prune: bool,
+) -> list[DefinitionChange]:
+    """Return the steps from `existing` texts to `wanted` ones, in an order that works: what others
+    refer to is created first and dropped last. Without `prune` nothing is dropped."""
+    changes = []
+    for key in _ordered(wanted, {key: parsed.text for key, parsed in wanted.items()}):
+        parsed, before = wanted[key], existing.get(key)
+        if before == parsed.definition:
+            continue
+        changes.append(
+            DefinitionChange(
+                action="create" if before is None else "replace",
+                kind=key[0],
+                name=key[1],
+                statement=parsed.definition if before is None else parsed.replacement,
+                before=before or "",
+                after=parsed.definition,
+            )
+        )
+    gone = [key for key in existing if key not in wanted] if prune else []
+    for kind, name in reversed(_ordered(gone, existing)):
+        changes.append(
+            DefinitionChange(
+                action="drop",
+                kind=kind,
+                name=name,
+                statement=f"DROP {words_of(kind)} {name}",
+                before=existing[kind, name],
+            )
+        )
+    return changes
+
+
+def _ordered(
+    keys: Iterable[DefinitionKey], texts: Mapping[DefinitionKey, str]
+) -> list[DefinitionKey]:
+    """Return the keys so that each comes after those that its text may name."""
+    keys = sorted(keys, key=lambda key: (KINDS.index(key[0]), key[1]))
+    ordered: list[DefinitionKey] = []
+    for kind in KINDS:
+        ordered += _by_reference([key for key in keys if key[0] == kind], texts)
+    return ordered
+
+
+def _by_reference(
+    keys: Sequence[DefinitionKey], texts: Mapping[DefinitionKey, str]
+) -> list[DefinitionKey]:
+    names = {name: (kind, name) for kind, name in keys}
+    graph = {
+        key: [
+            names[token.name]
+            for token in tokens(texts[key])
+            if token.name in names and token.name != key[1]
+        ]
+        for key in keys
+    }
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        circle = " -> ".join(name for _, name in error.args[1])
+        raise Malformed(f"definitions refer to each other in a circle: {circle}") from None

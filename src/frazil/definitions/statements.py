@@ -1,0 +1,274 @@
+"""What a statement says, as frozen dataclasses. Nothing is resolved here: a stage, a connection or
+a table may not exist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+FormatType = Literal[
+    "ndjson", "json", "csv", "parquet", "orc", "avro", "otlp_json", "syslog", "text"
+]
+FileCompression = Literal["auto", "none", "gzip", "snappy", "zstd", "lz4", "brotli"]
+OnError = Literal["abort", "continue", "skip_file"]
+DefinitionKind = Literal["stage", "pipe", "external_table", "view"]
+"""Things that a definition makes. Views and external tables share their names with tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFormat:
+    """`FILE_FORMAT=(TYPE=CSV COMPRESSION=AUTO HEADER=true)`."""
+
+    type: FormatType
+    compression: FileCompression = "auto"
+    header: bool = True
+    """CSV: the first line has the names of the columns."""
+    skip_lines: int = 0
+    """CSV, text: lines before the first one that counts."""
+    field_delimiter: str = ","
+    quote: str = '"'
+    escape: str = ""
+    null_if: tuple[str, ...] = ()
+    """CSV: texts that are NULL."""
+    timestamp_format: str = ""
+    """As in `strptime`; empty: ISO 8601."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePath:
+    """`@stage/folder/`: a place below the location of a stage."""
+
+    stage: str
+    path: str = ""
+    """Without a leading slash, and without `..`; empty for the whole stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSpec:
+    """A column of `COPY INTO t (a BIGINT, b)`."""
+
+    name: str
+    type: str = ""
+    """In capitals, such as `DECIMAL(10, 2)`; empty: inferred."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionField:
+    """A column of `PARTITION BY (day(time), bucket(16, user_id), region)`."""
+
+    column: str
+    transform: Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"] = (
+        "identity"
+    )
+    argument: int = 0
+    """Of bucket and truncate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateStage:
+    """`CREATE STAGE s URL='s3://b/p/' CONNECTION=name FILE_FORMAT=(…)`."""
+
+    name: str
+    or_replace: bool = False
+    url: str
+    connection: str = ""
+    """Name of a connection in the configuration; credentials are never written in a statement."""
+    file_format: FileFormat | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListStage:
+    """`LIST @s/2026/ [PATTERN='…']`."""
+
+    path: StagePath
+    pattern: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeStage:
+    """`DESCRIBE @s/2026/`: the inferred schema."""
+
+    path: StagePath
+    pattern: str = ""
+    files: tuple[str, ...] = ()
+    file_format: FileFormat | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateStage:
+    """`VALIDATE @s/2026/`: a report per file."""
+
+    path: StagePath
+    pattern: str = ""
+    files: tuple[str, ...] = ()
+    file_format: FileFormat | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyIntoTable:
+    """`COPY INTO t FROM @s/2026/ …`."""
+
+    table: str
+    columns: tuple[ColumnSpec, ...] = ()
+    source: StagePath
+    files: tuple[str, ...] = ()
+    pattern: str = ""
+    file_format: FileFormat | None = None
+    mapping: tuple[tuple[str, str], ...] = ()
+    """`MAPPING=(body=message, time=ts)`: column of the table, field of the file."""
+    on_error: OnError = "abort"
+    skip_file_errors: int = 1
+    """Errors from which SKIP_FILE skips a file: n of SKIP_FILE_n."""
+    max_errors: int | None = None
+    max_files: int | None = None
+    force: bool = False
+    purge: bool = False
+    return_errors: bool = False
+    """VALIDATION_MODE=RETURN_ERRORS: read and report, load nothing."""
+    add_columns: bool = False
+    partition_by: tuple[PartitionField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyIntoStage:
+    """`COPY INTO @s/out/ FROM (SELECT …)`."""
+
+    target: StagePath
+    query: str
+    """Exactly as written, without the parentheses."""
+    file_format: FileFormat | None = None
+    max_file_bytes: int | None = None
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatePipe:
+    """`CREATE PIPE p SCHEDULE '1 minute' | CRON '…' AS COPY INTO …`. Exactly one of `every_s` and
+    `cron` is set."""
+
+    name: str
+    or_replace: bool = False
+    every_s: int | None = None
+    cron: str = ""
+    copy: CopyIntoTable
+    copy_text: str
+    """Exactly as written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateExternalTable:
+    """`CREATE EXTERNAL TABLE a STORED AS PARQUET LOCATION '@s/archive/' PARTITIONED BY (year)`."""
+
+    name: str
+    or_replace: bool = False
+    file_format: FileFormat
+    location: StagePath
+    pattern: str = ""
+    partitioned_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateView:
+    """`CREATE VIEW v AS SELECT …`."""
+
+    name: str
+    or_replace: bool = False
+    query: str
+    """Exactly as written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloneTable:
+    """`CREATE TABLE b CLONE a [FOR SYSTEM_VERSION AS OF …]`."""
+
+    name: str
+    source: str
+    version: int | str | None = None
+    """Snapshot id or tag."""
+    time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterBy:
+    """`ALTER TABLE t CLUSTER BY (a, b)`. No columns: the table's own order."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """`SHOW VIEWS`, `SHOW DEFINITIONS`; kind is None for all kinds."""
+
+    kind: DefinitionKind | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """`DROP VIEW [IF EXISTS] v`."""
+
+    kind: DefinitionKind | Literal["table"]
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """`PAUSE PIPE p`."""
+
+    kind: DefinitionKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """`RESUME PIPE p`."""
+
+    kind: DefinitionKind
+    name: str
+
+
+Definition = CreateStage | CreatePipe | CreateExternalTable | CreateView
+"""Statements whose text is kept as a file."""
+Statement = (
+    Definition
+    | ListStage
+    | DescribeStage
+    | ValidateStage
+    | CopyIntoTable
+    | CopyIntoStage
+    | CloneTable
+    | ClusterBy
+    | Show
+    | Drop
+    | Pause
+    | Resume
+)
+
+KINDS: tuple[DefinitionKind, ...] = ("stage", "external_table", "view", "pipe")
+"""In an order in which they can be created: later ones refer to earlier ones."""
+
+
+def kind_of(statement: Definition) -> DefinitionKind:
+    """Return the kind of thing that a definition makes."""
+    if isinstance(statement, CreateStage):
+        return "stage"
+    if isinstance(statement, CreateExternalTable):
+        return "external_table"
+    return "view" if isinstance(statement, CreateView) else "pipe"
+
+
+def words_of(kind: DefinitionKind) -> str:
+    """Return the kind as statements write it: `EXTERNAL TABLE`."""
+    return kind.replace("_", " ").upper()
+
+
+def is_definition(statement: Statement) -> bool:
+    """Whether the text of a statement is kept as a file."""
+    return isinstance(statement, CreateStage | CreatePipe | CreateExternalTable | CreateView)
+
+
+def is_reading(statement: Statement) -> bool:
+    """Whether a statement changes nothing."""
+    return isinstance(statement, Show | ListStage | DescribeStage | ValidateStage)

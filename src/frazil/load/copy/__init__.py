@@ -1,0 +1,7 @@
+"""load/copy: files into tables, and rows into files.
+
+copy_into.py  COPY INTO a table: list, infer, write, commit
+task.py       tasks: infer the schema of files, or load them
+columns.py    declared and inferred columns
+unload.py     COPY INTO a stage
+"""

@@ -1,0 +1,379 @@
+"""COPY INTO a table.
+
+1. list     the files of the stage, without those in the table's ledger
+2. infer    the columns of a new table, or new columns, in tasks
+3. write    data files, in tasks; each reads the bytes that were listed
+4. commit   data files and ledger in one swap; if another load came first, go to 1
+
+A crash leaves files that no table references. A file is in the ledger exactly if its rows are in
+the table.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import re2
+
+from frazil.definitions import CopyIntoTable, FileFormat
+from frazil.errors import Conflict, FrazilError, Malformed
+from frazil.lake import (
+    LOADED,
+    SKIPPED,
+    JobGroup,
+    LedgerEntry,
+    LoadChange,
+    LoadConflict,
+    LoadTable,
+    PartitionBy,
+    TaskRunner,
+    arrow_schema,
+    commit_load,
+    find_table,
+    loaded_keys,
+    plan_load,
+    plan_new_table,
+)
+from frazil.load.copy.columns import MIXED, read_columns, table_columns, with_declared
+from frazil.load.copy.task import (
+    CopyTask,
+    CopyTaskResult,
+    ErrorPolicy,
+    FileReport,
+    InferTask,
+    run_copy_task,
+    run_infer_task,
+    run_readable_task,
+    task_groups,
+    too_many_errors,
+)
+from frazil.load.formats.reader import format_of
+from frazil.load.formats.type_merge import finished, merge_schemas
+from frazil.load.stages.stage import Stage, staged_files
+from frazil.load.stages.staged_file import StagedFile
+from frazil.metrics import Counter
+from frazil.model import Clock, Rand
+from frazil.settings import LakeConfig
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS_MAX = 10
+"""Each fails only if another load commits the same files or columns meanwhile."""
+
+ROWS = Counter("frazil.load.rows", "Rows loaded from files of stages, by table.")
+FILES = Counter("frazil.load.files", "Files of stages that were loaded or skipped, by table.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """What a COPY INTO did."""
+
+    table: str
+    reports: tuple[FileReport, ...] = ()
+    known_count: int = 0
+    """Files that the table had already."""
+    replaced: tuple[str, ...] = ()
+    """Files that were loaded before with other contents, and now again."""
+    purge_errors: tuple[str, ...] = ()
+    snapshot_id: int | None = None
+    """None if nothing was committed."""
+
+    @property
+    def row_count(self) -> int:
+        return sum(report.row_count for report in self.reports)
+
+    @property
+    def error_count(self) -> int:
+        return sum(report.error_count for report in self.reports)
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadProgress:
+    """What a running load is doing. Set by its thread, read by any."""
+
+    group: JobGroup
+    step: str = "listing files"
+    file_count: int = 0
+    size_bytes: int = 0
+
+    def tasks(self) -> tuple[int, int]:
+        """Return finished and all tasks of the current step."""
+        return self.group.progress()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyContext:
+    """What a load needs."""
+
+    catalog: Catalog
+    lake: LakeConfig
+    do: TaskRunner
+    clock: Clock
+    rand: Rand
+    files_max: int
+    progress: LoadProgress
+    before_tasks: Callable[[], None] = field(default=lambda: None)
+    """Called after files were listed; for tests."""
+
+
+def copy_into(statement: CopyIntoTable, stage: Stage, context: CopyContext) -> LoadResult:
+    """Run a COPY INTO a table. `Malformed` if a file or a row cannot be loaded and the statement is
+    to abort, `Conflict` if a file was changed meanwhile: nothing was loaded then."""
+    if statement.mapping:
+        raise Malformed("MAPPING is for COPY INTO logs; name columns as the fields of the files")
+    reason = ""
+    for _ in range(ATTEMPTS_MAX):
+        load = _Load(statement, stage, context)
+        context.progress.step = "listing files"
+        try:
+            plan = load.prepare()
+            if plan is None:
+                return load.result()
+            results = load.run(plan)
+            if statement.return_errors:
+                return load.result(results)
+            return load.commit(plan, results)
+        except LoadConflict as error:
+            logger.info("load planned again", extra={"reason": str(error)})
+            reason = str(error)
+    raise Conflict(f"{statement.table} was changed by others {ATTEMPTS_MAX} times: {reason}")
+
+
+def selected_files(
+    stage: Stage, path: str, pattern: str, files: Sequence[str], files_max: int
+) -> list[StagedFile]:
+    """Return the files that a statement names."""
+    found = staged_files(stage, path, files=files, files_max=files_max)
+    if not pattern:
+        return found
+    try:
+        matches = re2.compile(pattern).fullmatch
+    except re2.error as error:
+        raise Malformed(f"PATTERN {pattern!r} is not a regular expression: {error}") from None
+    return [file for file in found if matches(file.path)]
+
+
+def infer_schema(
+    stage: Stage,
+    files: Sequence[StagedFile],
+    file_format: FileFormat,
+    do: TaskRunner,
+    *,
+    is_lenient: bool = False,
+) -> pa.Schema:
+    """Return the merged schema of all files; with `is_lenient`, of those that can be read."""
+    tasks = [
+        InferTask(stage=stage, files=group, file_format=file_format) for group in task_groups(files)
+    ]
+    schemas = do(run_readable_task if is_lenient else run_infer_task, tasks)
+    return finished(merge_schemas(schemas, MIXED.get(file_format.type)))
+
+
+class _Load:
+    """One attempt of a load."""
+
+    def __init__(self, statement: CopyIntoTable, stage: Stage, context: CopyContext) -> None:
+        self._statement = statement
+        self._stage = stage
+        self._context = context
+        self._policy = ErrorPolicy(
+            on_error=statement.on_error,
+            skip_file_errors=statement.skip_file_errors,
+            max_errors=statement.max_errors,
+        )
+        self._files: list[StagedFile] = []
+        self._known_count = 0
+        self._replaced: tuple[str, ...] = ()
+        self._is_exact = False
+        self._unique = f"{context.rand.getrandbits(128):032x}"
+
+    def prepare(self) -> LoadTable | None:
+        """List files and plan the table. None if there is nothing to load."""
+        statement, context = self._statement, self._context
+        table = find_table(context.catalog, context.lake, statement.table)
+        if table is not None and statement.partition_by:
+            raise Malformed(f"{statement.table} exists; PARTITION BY is for a new table")
+        listed = selected_files(
+            self._stage,
+            statement.source.path,
+            statement.pattern,
+            statement.files,
+            context.files_max,
+        )
+        plan = None if table is None else plan_load(table, pa.schema([]))
+        self._select(listed, plan)
+        context.progress.file_count = len(self._files)
+        context.progress.size_bytes = sum(file.size_bytes for file in self._files)
+        if not self._files:
+            return None
+        context.before_tasks()
+        if table is None:
+            return self._new_table()
+        assert plan is not None
+        return self._with_new_columns(table) if statement.add_columns else plan
+
+    def _select(self, listed: list[StagedFile], plan: LoadTable | None) -> None:
+        statement = self._statement
+        if plan is not None:
+            known = loaded_keys(plan.ledger)
+            uris = {uri for uri, _ in known}
+            if not statement.force:
+                fresh = [file for file in listed if (file.uri, file.etag) not in known]
+                self._known_count = len(listed) - len(fresh)
+                listed = fresh
+            self._replaced = tuple(
+                file.uri
+                for file in listed
+                if file.uri in uris and (file.uri, file.etag) not in known
+            )
+        self._files = listed[: statement.max_files]
+
+    def file_format(self) -> FileFormat:
+        chosen = self._statement.file_format or self._stage.file_format
+        return chosen or format_of(self._files[0].path)
+
+    def _inferred(self) -> pa.Schema:
+        self._context.progress.step = "inferring columns"
+        return infer_schema(
+            self._stage,
+            self._files,
+            self.file_format(),
+            self._context.do,
+            is_lenient=self._statement.on_error != "abort",
+        )
+
+    def _new_table(self) -> LoadTable:
+        statement = self._statement
+        is_declared = bool(statement.columns) and all(c.type for c in statement.columns)
+        inferred = pa.schema([]) if is_declared else self._inferred()
+        self._is_exact = not statement.columns
+        columns = with_declared(inferred, statement.columns)
+        parts = [
+            PartitionBy(
+                column=part.column,
+                transform=f"{part.transform}[{part.argument}]" if part.argument else part.transform,
+            )
+            for part in statement.partition_by
+        ]
+        context = self._context
+        return plan_new_table(
+            context.catalog, context.lake, statement.table, table_columns(columns), parts
+        )
+
+    def _with_new_columns(self, table: Table) -> LoadTable:
+        known = {name.lower() for name in arrow_schema(table.schema()).names}
+        new = [field for field in self._inferred() if field.name.lower() not in known]
+        return plan_load(table, table_columns(pa.schema(new)))
+
+    def run(self, plan: LoadTable) -> list[CopyTaskResult]:
+        """Run the tasks."""
+        statement, context = self._statement, self._context
+        context.progress.step = "checking files" if statement.return_errors else "loading files"
+        target = None if statement.return_errors else plan.target()
+        tasks = [
+            CopyTask(
+                stage=self._stage,
+                files=group,
+                file_format=self.file_format(),
+                schema=read_columns(plan.schema),
+                is_exact=self._is_exact,
+                policy=self._policy,
+                target=target,
+                name=f"load-{self._unique[:12]}-{index:06d}",
+            )
+            for index, group in enumerate(task_groups(self._files))
+        ]
+        results = context.do(run_copy_task, tasks)
+        reports = [report for result in results for report in result.reports]
+        count = sum(report.error_count for report in reports)
+        if self._policy.max_errors is not None and count > self._policy.max_errors:
+            self.discard(plan, results)
+            raise too_many_errors(self._policy, reports)
+        return results
+
+    def commit(self, plan: LoadTable, results: Sequence[CopyTaskResult]) -> LoadResult:
+        context = self._context
+        context.progress.step = "committing"
+        context.progress.group.check()
+        reports = [report for result in results for report in result.reports]
+        if plan.is_new and all(report.is_skipped for report in reports):
+            return self.result(results)
+        change = LoadChange(
+            files=[file for result in results for file in result.files],
+            entries=[_entry(report) for report in reports],
+            commit_id=self._unique,
+            is_forced=self._statement.force,
+        )
+        try:
+            snapshot_id = commit_load(
+                context.catalog, context.lake, plan, change, clock=context.clock
+            )
+        except LoadConflict:
+            self.discard(plan, results)
+            raise
+        loaded = [report for report in reports if not report.is_skipped]
+        name = self._statement.table
+        ROWS.add(sum(report.row_count for report in loaded), table=name)
+        FILES.add(len(loaded), table=name, outcome=LOADED)
+        FILES.add(len(reports) - len(loaded), table=name, outcome=SKIPPED)
+        return self.result(results, snapshot_id=snapshot_id, purge_errors=self._purge(loaded))
+
+    def _purge(self, loaded: Sequence[FileReport]) -> tuple[str, ...]:
+        """Delete files that were loaded without errors, if the statement says so."""
+        if not self._statement.purge:
+            return ()
+        store, errors = self._stage.open(), []
+        for report in loaded:
+            if report.error_count == 0:
+                try:
+                    store.delete(report.file)
+                except FrazilError as error:
+                    errors.append(str(error))
+        return tuple(errors)
+
+    def discard(self, plan: LoadTable, results: Sequence[CopyTaskResult]) -> None:
+        """Delete data files that will not be committed."""
+        for result in results:
+            for file in result.files:
+                try:
+                    plan.io.delete(f"{plan.metadata.location}/{file.path}")
+                except OSError:
+                    logger.info("a data file was left behind", extra={"path": file.path})
+
+    def result(
+        self,
+        results: Sequence[CopyTaskResult] = (),
+        *,
+        snapshot_id: int | None = None,
+        purge_errors: tuple[str, ...] = (),
+    ) -> LoadResult:
+        return LoadResult(
+            table=self._statement.table,
+            reports=tuple(report for result in results for report in result.reports),
+            known_count=self._known_count,
+            replaced=self._replaced,
+            purge_errors=purge_errors,
+            snapshot_id=snapshot_id,
+        )
+
+
+def _entry(report: FileReport) -> LedgerEntry:
+    first = report.errors[0] if report.errors else None
+    return LedgerEntry(
+        uri=report.file.uri,
+        etag=report.file.etag,
+        size_bytes=report.file.size_bytes,
+        status=SKIPPED if report.is_skipped else LOADED,
+        rows=report.row_count,
+        errors=report.error_count,
+        first_error=None if first is None else first.reason,
+        first_error_line=None if first is None else first.line,
+    )

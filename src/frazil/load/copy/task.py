@@ -1,0 +1,226 @@
+"""Tasks of a load, in Python workers of Spark: infer the schema of files, or load them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from frazil.definitions import FileFormat, OnError
+from frazil.errors import Malformed, TooLarge
+from frazil.lake import LoadedFile, LoadTarget, LoadWriter, attempt_name
+from frazil.load.copy.columns import MIXED
+from frazil.load.formats.blocks import Block, RowError, row_error
+from frazil.load.formats.reader import infer_file, read_file
+from frazil.load.formats.type_merge import merge_schemas
+from frazil.load.stages.stage import Stage
+from frazil.load.stages.staged_file import StagedFile
+from frazil.model import MiB
+
+ERRORS_KEPT = 100
+"""Errors of a file that are reported; all are counted."""
+TASK_BYTES = 64 * MiB
+"""Files of one task, unless one is larger."""
+TASK_FILES = 500
+TASKS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorPolicy:
+    """What to do about rows and files that cannot be loaded."""
+
+    on_error: OnError = "abort"
+    skip_file_errors: int = 1
+    max_errors: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """What became of one file."""
+
+    file: StagedFile
+    row_count: int = 0
+    """Rows loaded."""
+    error_count: int = 0
+    errors: tuple[RowError, ...] = ()
+    """The first ones."""
+    is_skipped: bool = False
+    """Whether nothing of it was loaded, because of errors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferTask:
+    """Files whose schemas are merged."""
+
+    stage: Stage
+    files: tuple[StagedFile, ...]
+    file_format: FileFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyTask:
+    """Files to load."""
+
+    stage: Stage
+    files: tuple[StagedFile, ...]
+    file_format: FileFormat
+    schema: pa.Schema
+    is_exact: bool
+    """Whether the schema was inferred from these files."""
+    policy: ErrorPolicy
+    target: LoadTarget | None
+    """Where to write; None to only check the files."""
+    name: str
+    """Prefix of the data files, unique per task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyTaskResult:
+    """Durable data files with the rows of the files that were not skipped."""
+
+    reports: tuple[FileReport, ...]
+    files: tuple[LoadedFile, ...] = ()
+
+
+def task_groups(files: Sequence[StagedFile]) -> list[tuple[StagedFile, ...]]:
+    """Split files into tasks, in order."""
+    total = sum(file.size_bytes for file in files)
+    bytes_max = max(TASK_BYTES, -(-total // TASKS_MAX))
+    groups: list[list[StagedFile]] = []
+    size = 0
+    for file in files:
+        is_full = groups and (size + file.size_bytes > bytes_max or len(groups[-1]) >= TASK_FILES)
+        if not groups or is_full:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.size_bytes
+    return [tuple(group) for group in groups]
+
+
+def run_infer_task(task: InferTask) -> pa.Schema:
+    """Return the merged schema of files, before `finished`."""
+    store = task.stage.open()
+    schemas = []
+    for file in task.files:
+        try:
+            schemas.append(infer_file(store, file, task.file_format))
+        except (Malformed, TooLarge) as error:
+            raise Malformed(f"{file.uri}: {error}") from error
+    return merge_schemas(schemas, MIXED.get(task.file_format.type))
+
+
+def run_readable_task(task: InferTask) -> pa.Schema:
+    """Like `run_infer_task`, without files that cannot be read: those are errors of the load."""
+    store = task.stage.open()
+    schemas = []
+    for file in task.files:
+        try:
+            schemas.append(infer_file(store, file, task.file_format))
+        except (Malformed, TooLarge):
+            continue
+    return merge_schemas(schemas, MIXED.get(task.file_format.type))
+
+
+def run_copy_task(task: CopyTask) -> CopyTaskResult:
+    """Load files. If this fails, no data file is left.
+
+    Raises `Malformed` for the first error if the statement is to abort, and `Conflict` for a file
+    that was changed after it was listed.
+    """
+    store = task.stage.open()
+    reports = []
+    with ExitStack() as undo:
+        writer = None
+        if task.target is not None:
+            writer = LoadWriter(task.target, attempt_name(task.name))
+            undo.callback(writer.discard)
+        errors_left = task.policy.max_errors
+        for file in task.files:
+            blocks = partial(
+                read_file, store, file, task.file_format, task.schema, is_exact=task.is_exact
+            )
+            report = _load_file(file, blocks, writer, task)
+            reports.append(report)
+            if errors_left is not None:
+                errors_left -= report.error_count
+                if errors_left < 0:
+                    raise too_many_errors(task.policy, reports)
+        files = () if writer is None else writer.finish()
+        undo.pop_all()
+    return CopyTaskResult(reports=tuple(reports), files=files)
+
+
+def _load_file(
+    file: StagedFile,
+    blocks: Callable[[], Iterator[Block]],
+    writer: LoadWriter | None,
+    task: CopyTask,
+) -> FileReport:
+    policy, is_checked = task.policy, writer is None
+    required = [field.name for field in task.schema if not field.nullable]
+    rows = count = 0
+    kept: list[RowError] = []
+    is_skipped = False
+    try:
+        for block in blocks():
+            count += len(block.errors)
+            kept += block.errors[: ERRORS_KEPT - len(kept)]
+            rows += block.rows.num_rows
+            if count and not is_checked:
+                if policy.on_error == "abort":
+                    raise _aborted(file, kept[0])
+                if policy.on_error == "skip_file" and count >= policy.skip_file_errors:
+                    is_skipped = True
+                    break
+            _check_required(block.rows, required)
+            if writer is not None:
+                writer.write(block.rows)
+    except (Malformed, TooLarge) as error:
+        if isinstance(error, _Aborted):
+            raise Malformed(str(error)) from None
+        failure = row_error(0, "", f"the file cannot be loaded: {error}")
+        if policy.on_error == "abort" and not is_checked:
+            raise Malformed(f"{file.uri}: {failure.reason}") from error
+        count, is_skipped = count + 1, True
+        kept.insert(0, failure)
+    if writer is not None:
+        writer.drop_file() if is_skipped else writer.end_file()
+    return FileReport(
+        file=file,
+        row_count=0 if is_skipped else rows,
+        error_count=count,
+        errors=tuple(kept),
+        is_skipped=is_skipped,
+    )
+
+
+class _Aborted(Malformed):
+    """The first error of a load that is to abort."""
+
+
+def _aborted(file: StagedFile, error: RowError) -> _Aborted:
+    column = f", column {error.column}" if error.column else ""
+    return _Aborted(
+        f"{file.uri}, line {error.line}{column}: {error.reason}. Nothing was loaded; ON_ERROR="
+        "CONTINUE loads the other rows, ON_ERROR=SKIP_FILE the other files"
+    )
+
+
+def too_many_errors(policy: ErrorPolicy, reports: Iterable[FileReport]) -> Malformed:
+    """Return the error of a load with more than MAX_ERRORS errors."""
+    first = next(report for report in reports if report.error_count)
+    error = first.errors[0]
+    return Malformed(
+        f"there are more than {policy.max_errors} errors, which is MAX_ERRORS: nothing was loaded. "
+        f"The first is in {first.file.uri}, line {error.line}: {error.reason}"
+    )
+
+
+def _check_required(rows: pa.Table, names: Sequence[str]) -> None:
+    for name in names:
+        if rows.column(name).null_count:
+            raise Malformed(f"column {name} must not be NULL, but a row has no value for it")

@@ -1,0 +1,16 @@
+"""load/formats: rows with strict types out of bytes, in bounded memory.
+
+reader.py          one file of any format: its schema, or its rows
+blocks.py          Block, RowError: what readers yield
+compression.py     decompress a stream
+lines.py           chunks of whole lines
+ndjson.py          NDJSON, by Arrow where that is exact
+json_values.py     JSON values, by Python: the reference
+json_documents.py  JSON arrays and documents over several lines
+csv_rows.py        CSV
+columnar.py        Parquet and ORC
+avro_rows.py       Avro
+text_cast.py       strict casts from text
+typed_cast.py      strict casts between types
+type_merge.py      merges types upward
+"""

@@ -1,0 +1,1 @@
+"""Statements: their grammar, the files that keep definitions, the audit."""

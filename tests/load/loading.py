@@ -1,0 +1,65 @@
+"""Loads without Spark: tasks run in the process of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+
+from frazil.definitions import CopyIntoTable, CreateStage, parse_statement
+from frazil.lake import JobGroup, open_catalog
+from frazil.load.copy.copy_into import CopyContext, LoadProgress, LoadResult, copy_into
+from frazil.load.stages.stage import Stage, open_stage
+from frazil.model import SystemClock, SystemRand
+from frazil.settings import LakeConfig, StagesConfig
+
+CONFIG = LakeConfig()
+
+
+def run_inline(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    return [function(item) for item in items]
+
+
+class Loading:
+    """A stage `s` in a folder, and a catalog."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = folder / "in"
+        self.files.mkdir(parents=True, exist_ok=True)
+        self._data = folder / "data"
+        self._data.mkdir(exist_ok=True)
+        self.catalog: Catalog = open_catalog(CONFIG, self._data)
+        self.stage: Stage = open_stage(
+            CreateStage(name="s", url=f"file://{self.files}"),
+            StagesConfig(roots=[str(folder)]),
+            {},
+        )
+
+    def put(self, name: str, data: bytes) -> Path:
+        path = self.files / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def copy(self, text: str, before_tasks: Callable[[], None] = lambda: None) -> LoadResult:
+        statement = parse_statement(text).statement
+        assert isinstance(statement, CopyIntoTable)
+        context = CopyContext(
+            catalog=self.catalog,
+            lake=CONFIG,
+            do=run_inline,
+            clock=SystemClock(),
+            rand=SystemRand(),
+            files_max=1000,
+            progress=LoadProgress(group=JobGroup("test")),
+            before_tasks=before_tasks,
+        )
+        return copy_into(statement, self.stage, context)
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (
+            self.catalog.load_table(f"{CONFIG.namespace}.{table}").scan().to_arrow().to_pylist()
+        )
+        return found

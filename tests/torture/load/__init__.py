@@ -1,0 +1,1 @@
+"""Torture of COPY INTO."""
