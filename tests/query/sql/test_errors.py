@@ -46,7 +46,7 @@ def engine() -> Iterator[Engine]:
         (
             "SELECT * FROM nowhere",
             Unknown,
-            "no table nowhere at line 1, column 15; the tables are dead_letters, ",
+            "no table nowhere at line 1, column 15; the tables are copy_history, dead_letters, ",
         ),
         (
             "SELECT mtches(body, 'x') FROM logs",
