@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,3 +112,49 @@ def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b'{"a":2222}\n')
     with pytest.raises(Conflict, match=r"a\.ndjson was overwritten"):
         loading.stage.open().open(file)
+
+
+@contextmanager
+def web_server(folder: Path, redirects: Mapping[str, str]) -> Iterator[int]:
+    """A web server over a folder; yields its port."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def send_head(self) -> Any:
+            if self.path not in redirects:
+                return super().send_head()
+            self.send_response(302)
+            self.send_header("Location", redirects[self.path])
+            self.end_headers()
+            return None
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_a_web_server(tmp_path: Path) -> None:
+    """Named files are read; a redirect, which may lead anywhere, is not followed."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a b.csv").write_bytes(b"x\n1\n")
+    (tmp_path / "secret").write_bytes(b"secret")
+    with web_server(tmp_path, {"/in/leads": "/secret"}) as port:
+        url = f"http://127.0.0.1:{port}/in/"
+        stage = open_stage(CreateStage(name="s", url=url), StagesConfig(roots=[url]), {})
+        (file,) = staged_files(stage, "", files=["a b.csv"], files_max=10)
+        with stage.open().open(file) as stream:
+            assert stream.read() == b"x\n1\n"
+        with pytest.raises(Malformed, match="redirects to /secret"):
+            stage.open().head("leads")
+        with pytest.raises(Unknown, match="does not exist"):
+            stage.open().head("nothing")
+        with pytest.raises(Malformed, match="cannot list"):
+            staged_files(stage, "", files_max=10)
+        (tmp_path / "in" / "a b.csv").write_bytes(b"x\n1\n2\n")
+        with pytest.raises(Conflict, match="was overwritten"):
+            stage.open().open(file)

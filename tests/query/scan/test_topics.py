@@ -208,7 +208,9 @@ def test_an_unknown_table_lists_topics(world: Asked) -> None:
     world.topic.add(1)
     with pytest.raises(Unknown, match=r"no table orders at line 1.*did you mean topic_orders"):
         world.ask("SELECT * FROM orders")
-    with pytest.raises(Unknown, match=r"the tables are copy_history, dead_letters, .*, topic_orders"):
+    with pytest.raises(
+        Unknown, match=r"the tables are copy_history, dead_letters, .*, topic_orders"
+    ):
         world.ask("SELECT * FROM zzz")
     with pytest.raises(Unknown, match=r"zzz cannot be read AS OF.*topic_orders"):
         world.ask("SELECT * FROM zzz FOR SYSTEM_VERSION AS OF 1")

@@ -1,20 +1,18 @@
-"""Bucket: a stage in S3, Google Cloud Storage, Azure Blob Storage, or on a web server, by obstore.
+"""Bucket: a stage in S3, Google Cloud Storage or Azure Blob Storage, by obstore.
 
 Each request for bytes has the ETag that was listed: bytes that were loaded are bytes that were
-listed. A web server may know neither ETags nor ranges: its files are copied to a temporary file by
-one request first.
+listed.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from frazil.errors import Conflict, Malformed, Unavailable, Unknown
-from frazil.load.stages.local_folder import temporary_file
-from frazil.load.stages.location import HTTP, StageLocation, checked_path
+from frazil.load.stages.location import StageLocation, checked_path
 from frazil.load.stages.staged_file import StagedFile, changed
 from frazil.model import MiB
 
@@ -40,19 +38,13 @@ class Bucket:
     def __init__(self, location: StageLocation, options: Mapping[str, str]) -> None:
         """`options` are the entries of a connection."""
         self._location = location
-        self._is_http = location.scheme in HTTP
-        self._prefix = "" if self._is_http or not location.path else f"{location.path}/"
+        self._prefix = f"{location.path}/" if location.path else ""
         self._store = _open(location, options)
 
     def list(self, prefix: str) -> Iterator[StagedFile]:
         """Yield all files whose path begins with `prefix`."""
         folder, _, _ = prefix.rpartition("/")
         below = f"{self._prefix}{folder}".rstrip("/")
-        if self._is_http:
-            raise Malformed(
-                f"{self._location.url} is a web server, which cannot list files; name them: "
-                "FILES=('a.json', 'b.json')"
-            )
         with self._errors("be listed"):
             for page in self._store.list(below or None):
                 for meta in page:
@@ -66,8 +58,6 @@ class Bucket:
 
     def open(self, file: StagedFile) -> IO[bytes]:
         """Open a file for reading. `Conflict` if it is not the one that was listed."""
-        if self._is_http:
-            return self._copied(file)
         return io.BufferedReader(_Ranges(self, file), BLOCK_BYTES)
 
     def check(self, file: StagedFile, stream: IO[bytes]) -> None:
@@ -81,8 +71,6 @@ class Bucket:
 
     def put(self, path: str, chunks: Iterable[bytes], *, overwrite: bool) -> StagedFile:
         """Write an object. It appears as a whole."""
-        if self._is_http:
-            raise Malformed(f"{self._location.url} is a web server; stages there are read-only")
         with self._errors(f"be written: {path}"):
             if overwrite:
                 self._store.put(
@@ -95,8 +83,6 @@ class Bucket:
 
     def delete(self, file: StagedFile) -> None:
         """Delete an object that is still the one that was listed."""
-        if self._is_http:
-            raise Malformed(f"{self._location.url} is a web server; its files are not deleted")
         if self.head(file.path).etag != file.etag:
             raise changed(file)
         with self._errors(f"delete {file.path}"):
@@ -114,21 +100,6 @@ class Bucket:
             size_bytes=meta["size"],
             time_ms=time_ms,
         )
-
-    def _copied(self, file: StagedFile) -> IO[bytes]:
-        with ExitStack() as undo:
-            copy = undo.enter_context(temporary_file())
-            with self._errors(f"be read: {file.uri}", file):
-                result = self._store.get(self._key(file.path))
-                if self._file(file.path, result.meta) != file:
-                    raise changed(file)
-                for chunk in result.stream(min_chunk_size=BLOCK_BYTES):
-                    copy.write(chunk)
-            if copy.tell() != file.size_bytes:
-                raise changed(file)
-            copy.seek(0)
-            undo.pop_all()
-        return copy
 
     @contextmanager
     def _errors(self, what: str, file: StagedFile | None = None) -> Iterator[None]:
@@ -184,7 +155,7 @@ class _Ranges(io.RawIOBase):
 
 def _open(location: StageLocation, options: Mapping[str, str]) -> ObjectStore:
     from obstore.exceptions import BaseError
-    from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
+    from obstore.store import AzureStore, GCSStore, S3Store
 
     client = {"timeout": TIMEOUT, "connect_timeout": CONNECT_TIMEOUT} | {
         name: value for name, value in options.items() if name in CLIENT_OPTIONS
@@ -196,12 +167,6 @@ def _open(location: StageLocation, options: Mapping[str, str]) -> ObjectStore:
     config: Any = {name: value for name, value in options.items() if name not in CLIENT_OPTIONS}
     retry: Any = {"max_retries": RETRIES_MAX}
     try:
-        if location.scheme in HTTP:
-            if location.scheme == "http":
-                client_options["allow_http"] = True
-            return HTTPStore.from_url(
-                location.url, client_options=client_options, retry_config=retry
-            )
         arguments: Any = {"config": config, "client_options": client_options, "retry_config": retry}
         if location.scheme == "s3":
             return S3Store(location.host, **arguments)

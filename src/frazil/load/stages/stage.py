@@ -9,6 +9,7 @@ from typing import IO, Protocol
 from frazil.definitions import CreateStage, FileFormat
 from frazil.errors import Malformed, TooLarge, Unknown
 from frazil.load.stages.location import (
+    HTTP,
     LOCAL,
     StageLocation,
     checked_path,
@@ -58,6 +59,10 @@ class Stage:
 
             folder = self.location.path.removeprefix(self.root.path).strip("/")
             return LocalFolder(f"/{self.root.path}", folder)
+        if self.location.scheme in HTTP:
+            from frazil.load.stages.web_server import WebServer
+
+            return WebServer(self.location)
         from frazil.load.stages.bucket import Bucket
 
         return Bucket(self.location, self.options)
