@@ -22,6 +22,10 @@ class Sample:
     value: float
 
 
+def _key(labels: dict[str, str]) -> Labels:
+    return tuple(labels.items()) if len(labels) < 2 else tuple(sorted(labels.items()))
+
+
 class Counter:
     """A value that only increases. Thread-safe."""
 
@@ -33,12 +37,12 @@ class Counter:
         _declare(self)
 
     def add(self, amount: float = 1, **labels: str) -> None:
-        key = tuple(sorted(labels.items())) if labels else ()
+        key = _key(labels)
         with self._lock:
             self._values[key] = self._values.get(key, 0) + amount
 
     def value(self, **labels: str) -> float:
-        return self._values.get(tuple(sorted(labels.items())), 0)
+        return self._values.get(_key(labels), 0)
 
     def total(self, **labels: str) -> float:
         """Return the sum over all label sets that contain these labels."""
@@ -62,10 +66,10 @@ class Gauge:
         _declare(self)
 
     def set(self, value: float, **labels: str) -> None:
-        self._values[tuple(sorted(labels.items()))] = value
+        self._values[_key(labels)] = value
 
     def value(self, **labels: str) -> float:
-        return self._values.get(tuple(sorted(labels.items())), 0)
+        return self._values.get(_key(labels), 0)
 
     def samples(self) -> Iterator[Sample]:
         for labels, value in list(self._values.items()):

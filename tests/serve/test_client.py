@@ -97,7 +97,7 @@ def test_a_client_raises_the_same_errors(
 def test_a_cancel_reaches_the_node(there: Served, remote: Client) -> None:
     """From another thread, while nothing has come yet."""
     with pytest.raises(Unavailable, match="cancelled"):
-        result = remote.sql("SELECT a.body FROM logs a CROSS JOIN logs b")
+        result = remote.sql("SELECT a.body FROM logs a CROSS JOIN logs b CROSS JOIN logs c")
         iterator = iter(result)
         next(iterator)
         threading.Timer(0.1, result.cancel).start()

@@ -118,7 +118,7 @@ def test_a_query_is_shared_linked_and_found(browser: Browser, node: Node) -> Non
     with open_page(browser, node.url) as page, open_page(browser, node.url) as other:
         page.goto("/sql")
         page.get_by_role("textbox").first.fill(text)
-        page.get_by_role("button", name="History").click()
+        page.get_by_role("button", name="History", exact=True).click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Query name").fill("The answer")
         page.keyboard.press("Enter")
@@ -135,7 +135,7 @@ def test_a_query_is_shared_linked_and_found(browser: Browser, node: Node) -> Non
         (node.folder / "queries/the-answer.json").write_text(json.dumps({**saved, "sql": long}))
         other.goto("/sql?saved=the-answer")
         expect(other.get_by_role("columnheader", name="answer_of_all")).to_be_visible()
-        other.get_by_role("button", name="History").click()
+        other.get_by_role("button", name="History", exact=True).click()
         expect(other.get_by_label("Query name")).to_have_value("The answer")
         other.get_by_role("button", name="Delete The answer").click()
         expect(other.get_by_text("Deleted The answer.")).to_be_visible()

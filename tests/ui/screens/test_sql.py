@@ -245,7 +245,7 @@ def test_the_history_is_searched(page: Page) -> None:
     write(page, "SELECT 2 AS second_query")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("columnheader", name="second_query")).to_be_visible()
-    page.get_by_role("button", name="History").click()
+    page.get_by_role("button", name="History", exact=True).click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Search history").fill("first_q")
     expect(dialog.get_by_role("button", name="second_query")).to_have_count(0)
@@ -300,7 +300,7 @@ def test_the_screen_is_accessible(browser: Browser, node: Node, theme: Theme) ->
         page.get_by_role("tab", name="Plan").click()
         expect(page.get_by_role("heading", name="Scan")).to_be_visible()
         assert accessibility_violations(page) == []
-        page.get_by_role("button", name="History").click()
+        page.get_by_role("button", name="History", exact=True).click()
         assert accessibility_violations(page) == []
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Time travel").click()

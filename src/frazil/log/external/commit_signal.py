@@ -16,8 +16,9 @@ from contextlib import suppress
 
 from frazil.model import Clock
 
-COALESCE_S = 0.001
-"""Pause after a wake-up: commits in between are one."""
+COALESCE_S = 0.003
+"""Pause after a wake-up: commits in between are one. A lone producer commits every half
+millisecond, and waking readers each time would take the core that its client runs on."""
 READ_BYTES = 4096
 """A counter takes 8; many signals through a socket are one."""
 CHECK_S = 1.0
