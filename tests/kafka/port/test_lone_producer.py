@@ -48,7 +48,8 @@ def test_who_is_alone() -> None:
     assert not lone.is_lone(one, append(BYTES_MAX))
     pipelined = RequestContext(9, "", one.connection, is_only=False)
     assert not lone.is_lone(pipelined, small)
-    assert lone.is_lone(one, small)
+    alone = [lone.is_lone(one, small) for _ in range(REQUESTS_MIN)]
+    assert alone == [False] * (REQUESTS_MIN - 1) + [True], "begins anew"
     clock.advance(SLOW_MS + 1)
     lone.written()
     clock.advance(RECOVER_FACTOR * (SLOW_MS + 1) - 1)

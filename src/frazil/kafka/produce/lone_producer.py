@@ -13,7 +13,8 @@ from frazil.log import Append
 from frazil.model import NS_PER_MS, Clock
 
 REQUESTS_MIN = 8
-"""Requests in a row, of one connection, after which it counts as the only one."""
+"""Requests in a row, each alone on its connection and of no other connection, after which a
+producer counts as lone. One that pipelines would lose more by waiting for the loop's syncs."""
 BYTES_MAX = 32 * 1024
 """Larger batches are those of producers that gather."""
 SLOW_MS = 5
@@ -35,11 +36,11 @@ class LoneProducer:
 
     def is_lone(self, context: RequestContext, append: Append) -> bool:
         """Count a request. Returns whether its batch may be written at once."""
-        if context.connection is not self._connection:
+        if context.connection is not self._connection or not context.is_only:
             self._connection = context.connection
             self._requests = 0
         self._requests += 1
-        if self._requests <= REQUESTS_MIN or not context.is_only or append.size_bytes > BYTES_MAX:
+        if self._requests <= REQUESTS_MIN or append.size_bytes > BYTES_MAX:
             return False
         self._begin_ns = self._clock.monotonic_ns()
         return self._begin_ns >= self._queued_until_ns
