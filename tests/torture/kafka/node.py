@@ -7,6 +7,7 @@ import contextvars
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, cast
 from unittest import mock
 
@@ -149,12 +150,13 @@ class SimNode:
             self._log_config,
             clock=self.clock,
             rand=Rand(self.rand.getrandbits(64)),
-            fatal=self._fatal,
+            fatal=partial(self._fatal, self.life),
             threaded=False,
         )
 
-    def _fatal(self, error: BaseException) -> None:
-        self._has_failed = True
+    def _fatal(self, life: int, error: BaseException) -> None:
+        """What a dead node left behind may fail once more, when it is collected."""
+        self._has_failed |= life == self.life
 
     @property
     def is_dead(self) -> bool:
