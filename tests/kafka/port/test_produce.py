@@ -91,6 +91,20 @@ def test_what_follows_a_refused_first_batch_is_refused(tmp_path: Path) -> None:
         assert stored(port) == [b"first", b"v"]
 
 
+def test_a_fenced_producer_does_not_hide_what_was_refused(tmp_path: Path) -> None:
+    """A batch of an older epoch that comes late says nothing about the first of the newer one."""
+    damaged = bytearray(of_producer(0, epoch=1))
+    damaged[-1] ^= 1
+    late = bytearray(of_producer(3, epoch=0))
+    late[-1] ^= 1
+    with opened(tmp_path) as port, port.client() as client:
+        port.log.create_topic("t", TopicConfig())
+        assert send(client, bytes(damaged)) == [(2, -1)]
+        assert send(client, bytes(late)) == [(2, -1)]
+        assert send(client, of_producer(1, epoch=1)) == [(45, -1)]
+        assert send(client, of_producer(0, epoch=1)) == [(0, 0)]
+
+
 def transactional() -> bytes:
     record = Record(offset=0, timestamp_ms=1, key=b"k", value=b"v")
     return encode_batch(

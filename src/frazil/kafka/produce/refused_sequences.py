@@ -3,7 +3,7 @@
 The log accepts any first sequence of a producer that it does not know, as Kafka does, because it
 may have forgotten the producer. A client has several batches in flight: if the first is refused
 before it reaches the log, the second would be such a first one, and the retry of the first would
-come too late. So the refused sequence is remembered until it is sent again, or another epoch is.
+come too late. So the refused sequence is remembered until it is sent again, or a newer epoch is.
 Of a producer that the log knows it finds a missing batch itself: there the refused one may be an
 old one that came late.
 """
@@ -46,7 +46,8 @@ class RefusedSequences:
 
     def accepted(self, partition: TopicPartition, header: BatchHeader) -> None:
         """Forget what was refused before this batch."""
-        if self._refused:
+        refused = self._refused.get((partition, header.producer_id))
+        if refused is not None and refused[0] <= header.producer_epoch:
             self.forget(partition, header.producer_id)
 
     def refused(self, partition: TopicPartition, header: BatchHeader) -> None:
@@ -55,8 +56,8 @@ class RefusedSequences:
             return
         key = partition, header.producer_id
         known = self._refused.get(key)
-        if known is not None and known[0] == header.producer_epoch:
-            return  # the first of them counts
+        if known is not None and known[0] >= header.producer_epoch:
+            return  # the first of an epoch counts, and no fenced producer
         self._refused[key] = header.producer_epoch, header.base_sequence
         if len(self._refused) > PRODUCERS_MAX:
             del self._refused[next(iter(self._refused))]
