@@ -3,9 +3,9 @@
 The peer is a raw-bytes asyncio gRPC server that writes bodies to one file, syncs each group once,
 and answers: no scan, digest, checksum or index. Both get the same load from another process, in
 turns. Ours only receives, like the peer, in the first cases. In the last three it also makes rows,
-on the same cores: a burst as fast as it is acknowledged, and how long until all of it is visible; a
-steady load that rows must keep up with; half of that load. Prints one JSON line last; exits 1 when
-a bar is missed.
+on the same cores: bursts as fast as acknowledged, and how long until all of them are visible; a
+steady load that rows must keep up with; half of that load. `rows` runs only these. Prints one JSON
+line last; exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ BAR = 0.7
 """Relative to the bare server, with requests of 1,000 records: the cost of the promise."""
 HALF = 0.5
 BURST_S = 20.0
+BURST_ROUNDS = 3
 BURST_BAR = 0.8
 """Acknowledgements come before rows."""
 VISIBLE_S_MAX = 10.0
@@ -325,14 +326,19 @@ def seconds_until_visible(port: int) -> float:
 
 
 def measure_with_rows() -> list[Case]:
-    """A burst, a steady load and half of it, of requests of 1,000 records."""
+    """Bursts, a steady load and half of it, of requests of 1,000 records."""
     records = max(RECORDS)
-    with both_servers(has_rows=True) as (ours, bare_port):
-        before = measure("grpc", bare_port, records, seconds=BURST_S)["rate"]
-        burst = measure("grpc", ours["otlp_grpc_port"], records, seconds=BURST_S)["rate"]
-        visible_s = seconds_until_visible(ours["http_port"])
-        after = measure("grpc", bare_port, records, seconds=BURST_S)["rate"]
-    peer = (before + after) / 2
+    peers, bursts, ratios, visible = [], [], [], []
+    for _ in range(BURST_ROUNDS):
+        with both_servers(has_rows=True) as (ours, bare_port):
+            before = measure("grpc", bare_port, records, seconds=BURST_S)["rate"]
+            burst = measure("grpc", ours["otlp_grpc_port"], records, seconds=BURST_S)["rate"]
+            visible.append(seconds_until_visible(ours["http_port"]))
+            after = measure("grpc", bare_port, records, seconds=BURST_S)["rate"]
+        peers += [before, after]
+        bursts.append(burst)
+        ratios.append(2 * burst / (before + after))
+    peer, ratio, visible_s = map(statistics.median, (peers, ratios, visible))
     offered = peer * STEADY_BAR
     with both_servers(has_rows=True) as (ours, _):
         steady = measure("grpc", ours["otlp_grpc_port"], records, offered, STEADY_S)["rate"]
@@ -343,13 +349,14 @@ def measure_with_rows() -> list[Case]:
     cases = [
         {
             "case": "burst with rows",
-            "ours": round(burst * records),
+            "ours": round(statistics.median(bursts) * records),
             **shared,
-            "ratio": round(burst / peer, 3),
+            "ratio": round(ratio, 3),
+            "ratios": [round(each, 2) for each in ratios],
             "bar": BURST_BAR,
             "visible_after_s": round(visible_s, 2),
             "visible_s_max": VISIBLE_S_MAX,
-            "ok": burst / peer >= BURST_BAR and visible_s <= VISIBLE_S_MAX,
+            "ok": ratio >= BURST_BAR and visible_s <= VISIBLE_S_MAX,
         },
         {
             "case": "steady load with rows",
@@ -376,8 +383,10 @@ def measure_with_rows() -> list[Case]:
     return cases
 
 
-def main() -> int:
-    cases = [measure_case(t, records) for t in ("grpc", "http") for records in RECORDS]
+def main(*, has_rows_only: bool) -> int:
+    cases = []
+    if not has_rows_only:
+        cases += [measure_case(t, records) for t in ("grpc", "http") for records in RECORDS]
     cases += measure_with_rows()
     print(json.dumps({"bench": "ingest", "cases": cases}))
     return 0 if all(case["ok"] for case in cases) else 1
@@ -389,5 +398,7 @@ if __name__ == "__main__":
             load(transport, int(port), int(records), float(seconds), float(rate))
         case ["bare", path]:
             asyncio.run(serve_bare(path))
+        case ["rows"]:
+            sys.exit(main(has_rows_only=True))
         case _:
-            sys.exit(main())
+            sys.exit(main(has_rows_only=False))

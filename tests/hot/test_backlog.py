@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -59,6 +60,19 @@ def test_its_end_is_visible_without_a_seal() -> None:
         assert_prefix(machine)
     assert machine.tier.watermark(TOPIC) == COUNT
     assert machine.tier.pieces("logs")[-1].name == "open"
+
+
+@pytest.mark.parametrize("place", range(0, 20, 3))
+def test_one_that_cannot_be_decoded_is_a_dead_letter(place: int) -> None:
+    """In whichever half of a portion it is, those behind it are decoded once and in order."""
+    bodies = lines(0, COUNT)
+    bodies[place] = b"crash"
+    machine = start(SimDisk(), CONFIG)
+    machine.add(*bodies)
+    machine.catch_up()
+    expected = [at for at in expected_places(COUNT) if at[0] != place]
+    assert places(machine.tier.pieces("logs")) == expected
+    assert [offset for offset, _ in places(machine.tier.pieces("dead_letters"))] == [place]
 
 
 def test_it_is_visible_if_it_cannot_be_sealed() -> None:

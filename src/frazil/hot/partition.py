@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -55,6 +56,10 @@ class ReadRange:
     """The offset after the pending requests."""
     has_more: bool = False
     """Whether the last read stopped before the end that the log had when it began."""
+    log_end: int = 0
+    """Where the log ended at the last read."""
+    is_overtaking: bool = False
+    """Whether the last read got more than was written since the one before."""
 
     @property
     def is_read(self) -> bool:
@@ -78,7 +83,9 @@ class HotPartition:
         subscriber: ProgressKeeper,
         segments: SealedSegments,
         decode: Decode,
+        helper: Executor,
     ) -> None:
+        """`helper` decodes a half of what is read while a backlog shrinks."""
         self.source = source
         self.log = log
         self.subscriber = subscriber
@@ -89,6 +96,7 @@ class HotPartition:
         self.is_behind = False
         """Whether the last read left something unread."""
         self._decode = decode
+        self._helper = helper
         self._tail = ReadRange(segments.end_offset)
         self._gaps = [ReadRange(gap.begin, gap.end) for gap in segments.gaps()]
         self.watermark = self._listed_to = self._tail.offset
@@ -158,17 +166,21 @@ class HotPartition:
         if read_range.segment is None:
             is_hidden = read_range.has_more and read_range.end is None
             read_range.segment = OpenSegment(read_range.offset, now_ns, is_hidden=is_hidden)
-        count, rows = self._decode_some(read_range.pending)
-        pending = read_range.pending
-        del pending[:count]
-        end = pending[0].offset if pending else read_range.fetched_to
-        read_range.segment.add(rows, end)
-        read_range.offset = end
+        pending, segment = read_range.pending, read_range.segment
+        total = 0
+        for count, rows in self._decode_pending(read_range):
+            del pending[:count]
+            end = pending[0].offset if pending else read_range.fetched_to
+            segment.add(rows, end)
+            for table, batch in rows.items():
+                ROWS.add(batch.num_rows, table=table)
+            read_range.offset = end
+            total += count
         is_behind = bool(pending) or read_range.end is not None or read_range.has_more
         if not is_behind:
             _reveal(read_range)
         self.is_behind |= is_behind
-        return count
+        return total
 
     def _fetch(self, read_range: ReadRange, bytes_max: int) -> bool:
         """Read the next requests of a range. Returns False if there are none."""
@@ -187,8 +199,30 @@ class HotPartition:
         begin = read_range.offset
         read_range.fetched_to = end if read_range.end is None else min(end, read_range.end)
         read_range.has_more = end < log_end
+        read_range.is_overtaking = end - begin > log_end - read_range.log_end
+        read_range.log_end = log_end
         read_range.pending = requests_of(batches, self.log.index, begin, read_range.fetched_to)
         return end > begin
+
+    def _decode_pending(
+        self, read_range: ReadRange
+    ) -> Iterator[tuple[int, dict[str, pa.RecordBatch]]]:
+        """Yield rows of the first pending requests, and how many requests they are of.
+
+        A backlog is decoded by two threads, unless it still grows: then the processors are needed
+        for what is written.
+        """
+        requests = read_range.pending
+        if not (read_range.has_more and read_range.is_overtaking and len(requests) > 1):
+            yield self._decode_some(requests)
+            return
+        half = len(requests) // 2
+        others = self._helper.submit(self._decode_some, requests[half:])
+        count, rows = self._decode_some(requests[:half])
+        after = others.result()
+        yield count, rows
+        if count == half:
+            yield after
 
     def _decode_some(self, requests: list[ExportRequest]) -> tuple[int, dict[str, pa.RecordBatch]]:
         """Return how many of the requests were decoded, and their rows by table."""
@@ -202,8 +236,6 @@ class HotPartition:
             rows[DEAD_LETTERS] = dead_letter_rows(
                 source.topic, decoded.dead, requests, schemas[DEAD_LETTERS]
             )
-        for table, batch in rows.items():
-            ROWS.add(batch.num_rows, table=table)
         return count, rows
 
     def _skip_removed(self, read_range: ReadRange, reason: str) -> None:

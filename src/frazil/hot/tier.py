@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import Counter as Counts
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -76,6 +77,8 @@ class HotTier:
         self._decode = decode
         self._schemas = schemas
         self._clock = clock
+        self._helper = ThreadPoolExecutor(1, "frazil-hot-decode")
+        """Decodes beside the reading thread while a backlog shrinks."""
         self._visible = VisibleSegments(schemas)
         reserve = DiskReserve(disk, reserve_bytes)
         self._sealer = Sealer(
@@ -267,6 +270,7 @@ class HotTier:
 
     def close(self) -> None:
         """Close the log readers. Open rows are read again from the log at the next start."""
+        self._helper.shutdown()
         for partition in self._visible.partitions:
             partition.close()
 
@@ -300,7 +304,7 @@ class HotTier:
         opened = [self._open(source, p, is_foreign=not is_known) for p in added]
         subscriber = self._log.keep_progress(name, topic.name)
         self._visible.partitions += tuple(
-            HotPartition(source, partition, subscriber, segments, self._decode)
+            HotPartition(source, partition, subscriber, segments, self._decode, self._helper)
             for partition, segments in zip(added, opened, strict=True)
         )
         self._followed[source.topic] = len(topic.partitions)

@@ -29,6 +29,7 @@ from pathlib import Path
 from random import Random
 
 import frazil
+from frazil.client import Client
 from frazil.errors import FrazilError
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.settings import LakeConfig
@@ -314,10 +315,7 @@ class DiskTorture:
                     for name, sums in by_name.items()
                 },
             )
-            try:
-                client.flush()
-            except FrazilError as error:
-                self.verdict.add("untrue", f"no flush at the end: {error}")
+            if not self._is_flushed(client):
                 return
         if self._node.stop() != 0:
             self.verdict.add("untrue", "the node did not stop cleanly")
@@ -331,6 +329,23 @@ class DiskTorture:
         pairs = set(zip(rows["event_name"].to_pylist(), rows["flags"].to_pylist(), strict=True))
         different = Counter(name for name, _ in pairs)
         self._judge("PyIceberg", {name: (counts[name], different[name]) for name in counts})
+
+    def _is_flushed(self, client: Client) -> bool:
+        """Whether everything is in the table. The first try may end for lack of space, which makes
+        the node remove what it can do without."""
+        deadline = time.monotonic() + LAKE_S_MAX
+        while True:
+            try:
+                client.flush()
+            except FrazilError as error:
+                if time.monotonic() > deadline:
+                    self._describe(-1)
+                    self.verdict.add("untrue", f"no flush at the end: {error}")
+                    return False
+                print(f"  {error}", file=sys.stderr)
+                time.sleep(4 * POLL_S)
+            else:
+                return True
 
     def _judge(self, where: str, found: dict[str, tuple[int, int]]) -> None:
         load = self._load
