@@ -11,6 +11,7 @@
     router.py       ApiRouter: which handler answers which API, in which versions
     context.py      RequestContext, ConnectionState: who sent a request
     error_codes.py  ErrorCode: Kafka's codes, and the one of each of our errors
+    lone_client.py  LoneClient: whether the event loop itself may write for a client
     loop_inbox.py   LoopInbox: calls from other threads, run on the event loop
     broker.py       Broker: node and cluster ids, advertised address
     producer_ids.py ProducerIds: ids of producers that never repeat

@@ -184,15 +184,18 @@ class Writer:
             raise own.error
         return own.result
 
-    def commit_if_idle(self, partition: Partition, append: Append) -> Future[AppendResult] | None:
+    def commit_if_idle(
+        self, partition: Partition, append: Append, *, frees_space: bool = False
+    ) -> Future[AppendResult] | None:
         """Run the step for a batch if nothing else is to be written; otherwise return None.
+        `frees_space` as in `submit`.
 
         Readers are not told: call `wake_readers` when the batch is acknowledged.
         """
         if self._queue or not self._turn.acquire(blocking=False):
             return None
         self._is_silent = True
-        own = self._commit_in_turn(partition, append)
+        own = self._commit_in_turn(partition, append, frees_space=frees_space)
         done: Future[AppendResult] = Future()
         if own.error is not None:
             done.set_exception(own.error)
@@ -200,11 +203,13 @@ class Writer:
             done.set_result(own.result)
         return done
 
-    def _commit_in_turn(self, partition: Partition, append: Append) -> _Pending:
+    def _commit_in_turn(
+        self, partition: Partition, append: Append, *, frees_space: bool = False
+    ) -> _Pending:
         """Append a batch while holding the turn, which is passed on afterwards."""
         own = _Pending(partition, append, None)
         try:
-            self._queue_up(own)
+            self._queue_up(own, frees_space=frees_space)
             while not own.is_done:
                 self._step_guarded()
         finally:

@@ -12,10 +12,9 @@ from typing import Any, cast
 from unittest import mock
 
 from frazil.httpd import Auth
-from frazil.kafka import KafkaPort
+from frazil.kafka import KafkaPort, lone_client
 from frazil.kafka import port as port_module
 from frazil.kafka.connection import KafkaConnection
-from frazil.kafka.produce import lone_producer
 from frazil.kafka.transactions.coordinator import TransactionCoordinator
 from frazil.log import Log
 from frazil.log import log as log_module
@@ -108,7 +107,7 @@ class SimNode:
             ):
                 patched.enter_context(mock.patch.object(port_module, name, value))
             patched.enter_context(
-                mock.patch.object(lone_producer, "REQUESTS_MIN", self.rand.choice((0, 1, 8)))
+                mock.patch.object(lone_client, "REQUESTS_MIN", self.rand.choice((0, 1, 8)))
             )
             patched.enter_context(mock.patch.object(log_module, "compact", armed))
             yield

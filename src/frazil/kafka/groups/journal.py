@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from frazil.errors import FrazilError
+from frazil.kafka.lone_client import LoneClient
 from frazil.log import (
     Append,
     AppendResult,
@@ -71,11 +72,26 @@ class Journal:
         """Where the records are. Raises `Unknown` without the topic."""
         return self._log.partition(*self._target)
 
-    def append(self, records: Sequence[KeyValue], done: Done, *, frees_space: bool = False) -> None:
+    def append(
+        self,
+        records: Sequence[KeyValue],
+        done: Done,
+        *,
+        frees_space: bool = False,
+        lone: LoneClient | None = None,
+    ) -> None:
         """Write records, all or none. With `frees_space` also if the log is full: they let other
-        data be removed."""
+        data be removed. For a `lone` client they are written by this thread."""
         append = append_of_records(self._records(records))
-        submit(self._log, self._target, append, self._post, done, frees_space=frees_space)
+        submit(
+            self._log,
+            self._target,
+            append,
+            self._post,
+            done,
+            frees_space=frees_space,
+            lone=lone,
+        )
 
     def append_transactional(
         self, records: Sequence[KeyValue], producer_id: int, producer_epoch: int, done: Done
@@ -125,11 +141,19 @@ def submit(
     done: Done,
     *,
     frees_space: bool = False,
+    lone: LoneClient | None = None,
 ) -> None:
     """Append a batch. `done` is posted once it is durable, or was not stored."""
     try:
-        if frees_space:
-            future = log.writer.submit(log.partition(*target), append, frees_space=True)
+        partition = log.partition(*target)
+        future = None
+        if lone is not None:
+            future = log.writer.commit_if_idle(partition, append, frees_space=frees_space)
+        if future is not None and lone is not None:
+            lone.written()
+            post(log.writer.wake_readers)
+        elif frees_space:
+            future = log.writer.submit(partition, append, frees_space=True)
         else:
             future = log.append(target.topic, append, partition=target.partition)
     except FrazilError as error:

@@ -16,8 +16,8 @@ from frazil.errors import FrazilError, Malformed, Overloaded, Rejected, Sequence
 from frazil.httpd import WorkerThreads
 from frazil.kafka.context import RequestContext
 from frazil.kafka.error_codes import ErrorCode
+from frazil.kafka.lone_client import LoneClient
 from frazil.kafka.loop_inbox import LoopInbox
-from frazil.kafka.produce.lone_producer import LoneProducer
 from frazil.kafka.produce.otlp_batches import CheckedBatch, OtlpBatches
 from frazil.kafka.produce.pending import PendingProduce, Submitted
 from frazil.kafka.produce.refused_sequences import RefusedSequences
@@ -74,7 +74,7 @@ class Produce:
         self._transactions = transactions
         self._otlp = otlp
         self._refused = RefusedSequences()
-        self._lone = LoneProducer(clock)
+        self._lone = LoneClient(clock)
 
     def register(self, router: ApiRouter) -> None:
         # librdkafka compresses only if a broker names the versions 0 to 2, which nobody uses.
@@ -249,7 +249,8 @@ class Produce:
         append: Append,
     ) -> Future[AppendResult]:
         """Write the batch of a lone producer, or queue it."""
-        if self._lone.is_lone(context, append):
+        connection, size_bytes = context.connection, append.size_bytes
+        if self._lone.is_lone(connection, waits=context.is_only, size_bytes=size_bytes):
             self._check_transaction(request, context, target, append.header)
             done = self._log.append_if_idle(target.topic, append, target.partition)
             if done is not None:

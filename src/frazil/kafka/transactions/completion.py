@@ -133,7 +133,13 @@ class Completion:
             if reply is not None:
                 reply(_answer(after))
 
-        self._markers.write(current.marker, current.producer, current.partitions, written)
+        self._markers.write(
+            current.marker,
+            current.producer,
+            current.partitions,
+            written,
+            lone=self._ids.lone(entry),
+        )
 
 
 def _check(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from frazil.kafka.groups.coordinator import GroupCoordinator
 from frazil.kafka.groups.journal import Journal, Post
 from frazil.kafka.groups.timers import GroupTimers
+from frazil.kafka.lone_client import LoneClient
 from frazil.kafka.transactions.completion import Completion
 from frazil.kafka.transactions.expiry import IdExpiry
 from frazil.kafka.transactions.initialization import Initialization
@@ -51,7 +52,9 @@ class TransactionCoordinator:
         self.timers = GroupTimers(clock)
         time = SteadyTime(clock)
         self.journal = Journal(log, time, post, topic=TOPIC, config=TOPIC_CONFIG)
-        self.ids = TransactionalIds(config, journal=self.journal, timers=self.timers, time=time)
+        self.ids = TransactionalIds(
+            config, journal=self.journal, timers=self.timers, time=time, lone=LoneClient(clock)
+        )
         if self.journal.has_topic:
             load(self.journal.partition, self.ids)
         self._markers = MarkerWriter(log, groups.commits, timers=self.timers, time=time, post=post)

@@ -11,6 +11,7 @@ from frazil.kafka.groups.journal import TOPIC as OFFSETS_TOPIC
 from frazil.kafka.groups.journal import Post, submit
 from frazil.kafka.groups.offset_commits import OffsetCommits
 from frazil.kafka.groups.timers import GroupTimers
+from frazil.kafka.lone_client import LoneClient
 from frazil.kafka.transactions.metadata import ProducerEpoch
 from frazil.log import AppendResult, Log, Marker, append_of_marker
 from frazil.metrics import Counter
@@ -51,8 +52,11 @@ class MarkerWriter:
         producer: ProducerEpoch,
         partitions: Collection[TopicPartition],
         written: Written,
+        *,
+        lone: LoneClient | None = None,
     ) -> None:
-        """Write a marker to each partition. Calls `written` when all are durable."""
+        """Write a marker to each partition. Calls `written` when all are durable. The only one of a
+        `lone` client is written by this thread."""
         missing = set(partitions)
         if not missing:
             written()
@@ -62,8 +66,10 @@ class MarkerWriter:
             if not missing:
                 written()
 
+        if len(missing) > 1:
+            lone = None  # they share a group commit
         for partition in sorted(partitions):
-            self._write(marker, producer, partition, partial(one_written, partition))
+            self._write(marker, producer, partition, partial(one_written, partition), lone)
 
     def _write(
         self,
@@ -71,6 +77,7 @@ class MarkerWriter:
         producer: ProducerEpoch,
         partition: TopicPartition,
         written: Written,
+        lone: LoneClient | None = None,
     ) -> None:
         def done(result: AppendResult | Exception | None) -> None:
             if isinstance(result, Exception) and not _is_moot(result, partition, producer):
@@ -97,7 +104,7 @@ class MarkerWriter:
             coordinator_epoch=COORDINATOR_EPOCH,
             timestamp_ms=self._time.now_ms(),
         )
-        submit(self._log, partition, append, self._post, done, frees_space=True)
+        submit(self._log, partition, append, self._post, done, frees_space=True, lone=lone)
 
 
 def _is_moot(error: Exception, partition: TopicPartition, producer: ProducerEpoch) -> bool:

@@ -9,6 +9,7 @@ from frazil.kafka.error_codes import ErrorCode
 from frazil.kafka.groups.errors import storage_error
 from frazil.kafka.groups.journal import Journal
 from frazil.kafka.groups.timers import GroupTimer, GroupTimers
+from frazil.kafka.lone_client import LoneClient
 from frazil.kafka.transactions.metadata import TransactionMetadata
 from frazil.kafka.transactions.records import transaction_key, transaction_record
 from frazil.log import AppendResult
@@ -40,12 +41,19 @@ class TransactionalIds:
     """Owned by one thread."""
 
     def __init__(
-        self, config: TransactionsConfig, *, journal: Journal, timers: GroupTimers, time: SteadyTime
+        self,
+        config: TransactionsConfig,
+        *,
+        journal: Journal,
+        timers: GroupTimers,
+        time: SteadyTime,
+        lone: LoneClient,
     ) -> None:
         self.config = config
         self.timers = timers
         self.time = time
         self._journal = journal
+        self._lone = lone
         self._by_id: dict[str, Transactional] = {}
         self._by_producer: dict[int, Transactional] = {}
 
@@ -78,7 +86,12 @@ class TransactionalIds:
             [transaction_record(after)],
             partial(self._written, entry, saved),
             frees_space=after.state.is_prepared,
+            lone=self.lone(entry),
         )
+
+    def lone(self, entry: Transactional) -> LoneClient | None:
+        """Count a write for an id. None if it is to be queued."""
+        return self._lone if self._lone.is_lone(entry) else None
 
     def _written(
         self, entry: Transactional, saved: Saved, result: AppendResult | Exception
