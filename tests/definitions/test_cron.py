@@ -56,22 +56,25 @@ def is_due(fields: list[list[str]], time: datetime) -> bool:
 
 @given(
     fields=st.tuples(*FIELDS).map(list),
-    begin=st.datetimes(datetime(2023, 1, 1), datetime(2029, 1, 1)),
+    minute=st.integers(0, 6 * 366 * 1440),
+    second=st.integers(0, 59),
 )
-def test_the_next_time_is_the_first_that_matches(fields: list[list[str]], begin: datetime) -> None:
+def test_the_next_time_is_the_first_that_matches(
+    fields: list[list[str]], minute: int, second: int
+) -> None:
     """Every minute in between is tried by a model that knows nothing of sets."""
     text = " ".join(",".join(field) for field in fields)
-    begin = begin.replace(tzinfo=UTC)
+    begin = datetime(2023, 1, 1, tzinfo=UTC) + timedelta(minutes=minute, seconds=second)
     try:
         found = parse_cron(text).next_after(begin)
     except Malformed as error:
         assert "never due" in str(error)
         return
     assert found is not None and found > begin and is_due(fields, found)
-    minute = begin.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    while minute < min(found, begin + LOOKED_AT):
-        assert not is_due(fields, minute), f"{text} after {begin}: {minute} is before {found}"
-        minute += timedelta(minutes=1)
+    time = begin.replace(second=0) + timedelta(minutes=1)
+    while time < min(found, begin + LOOKED_AT):
+        assert not is_due(fields, time), f"{text} after {begin}: {time} is before {found}"
+        time += timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +111,7 @@ def test_examples(text: str, begin: str, wanted: str) -> None:
         ("*/x * * * *", "the step must be"),
         ("1,,2 * * * *", "minute '' is not"),
         ("-1 * * * *", "minute '' is not"),
-        ("١ * * * *", "minute '١' is not"),
+        ("\u0661 * * * *", "is not a number from 0 to 59"),
         ("0 0 31 2,4 *", "never due"),
     ],
 )

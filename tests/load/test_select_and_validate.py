@@ -1,5 +1,5 @@
-"""COPY INTO with a SELECT and conditions: rows are computed one by one, and nothing is loaded unless
-every condition holds."""
+"""COPY INTO with a SELECT and conditions: rows are computed one by one, and nothing is loaded
+unless every condition holds."""
 
 from __future__ import annotations
 

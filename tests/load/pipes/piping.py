@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 from frazil.definitions import Audit, Definitions, PipeHistory, StatementExecutor
 from frazil.disk import RealDisk
@@ -88,8 +90,6 @@ class Piping:
         """Return the rows of the table `t`."""
         view = self.lake.view.pin(["t"]).tables["t"]
         root = Path(self.lake.data_folder) / "lake" / "warehouse"
-        import pyarrow.parquet as pq
-
         found: list[int] = []
         for file in view.files:
             (path,) = root.rglob(Path(file.path).name)
@@ -108,7 +108,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def inline(_: JobGroup) -> Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]:
+def inline(_: JobGroup) -> TaskRunner:
     return run_inline
 
 

@@ -1,9 +1,10 @@
-"""The state machine of pipes, with a clock that tests move: no due time is left out or run twice, no
-pipe runs twice at once, and a crash at any moment loses none of that."""
+"""The state machine of pipes, with a clock that tests move: no due time is left out or run twice,
+no pipe runs twice at once, and a crash at any moment loses none of that."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import settings
@@ -173,7 +174,7 @@ class Pipes(RuleBasedStateMachine):
             assert [run.outcome for run in own] == model.attempts
             ids = [(run.run_id, run.attempt) for run in own]
             assert ids == sorted(ids)
-            for before, after in zip(own, own[1:], strict=False):
+            for before, after in pairwise(own):
                 assert before.ended_at is not None and before.ended_at <= after.started_at
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from frazil.definitions import changes_to, wanted_definitions
 from frazil.errors import Conflict, FrazilError, Malformed, Overloaded, Unknown
-from frazil.lake import JobGroup
+from frazil.lake import JobGroup, TaskRunner
 from tests.load.loading import run_inline
 from tests.load.pipes.piping import open_piping, until
 
@@ -22,7 +23,7 @@ class Stuck:
         self.has_begun = threading.Event()
         self.go = threading.Event()
 
-    def __call__(self, group: JobGroup) -> Callable[[Callable[[Any], Any], Sequence[Any]], Any]:
+    def __call__(self, group: JobGroup) -> TaskRunner:
         def do(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
             self.has_begun.set()
             until(lambda: group.is_cancelled or self.go.is_set())
@@ -144,6 +145,29 @@ def test_without_a_scheduler_pipes_run_by_statements(tmp_path: Path) -> None:
             {"pipe": "p", "run_id": 1, "outcome": "ok", "files": 1, "rows": 1, "errors": 0}
         ]
         assert piping.shown()["next_run"] is None
+
+
+def test_pipes_are_applied_from_files(tmp_path: Path) -> None:
+    """What `frazil apply` does: created after their stage, replaced if changed, dropped first."""
+    stage = f"CREATE STAGE x URL='file://{tmp_path}/in' FILE_FORMAT=(TYPE=NDJSON);"
+    pipe = "CREATE PIPE a CRON '0 3 * * *' AS\n  COPY INTO t FROM @x;"
+    with open_piping(tmp_path) as piping:
+        piping.execute("DROP STAGE s")
+
+        def apply(*files: str) -> list[str]:
+            wanted = wanted_definitions({str(at): text for at, text in enumerate(files)})
+            rows = piping.execute("SHOW DEFINITIONS")
+            existing = {(row["kind"], row["name"]): row["definition"] for row in rows}
+            changes = changes_to(wanted, existing, prune=True)
+            for change in changes:
+                piping.execute(change.statement)
+            return [change.title for change in changes]
+
+        assert apply(pipe, stage) == ["create stage x", "create pipe a"]
+        assert apply(pipe, stage) == []
+        assert apply(pipe.replace("3", "4"), stage) == ["replace pipe a"]
+        assert piping.shown()["schedule"] == "CRON '0 4 * * *'"
+        assert apply() == ["drop pipe a", "drop stage x"]
 
 
 @pytest.mark.parametrize(
