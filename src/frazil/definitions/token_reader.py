@@ -154,6 +154,14 @@ class TokenReader:
         self._at += 1
         return value
 
+    def take_number(self, wanted: str) -> str:
+        """Read a number of any spelling."""
+        token = self.token
+        if token is None or token.kind != "number" or not token.text.isascii():
+            self.fail(wanted)
+        self._at += 1
+        return token.text
+
     def take_integer(self, wanted: str, least: int = 1) -> int:
         """Read a whole number."""
         token = self.token
@@ -230,6 +238,44 @@ class TokenReader:
         query = self._query(closed_by_parenthesis=True)
         self.take_sign(")")
         return query
+
+    def take_staged_query(self, name: str) -> tuple[str, StagePath]:
+        """Read (SELECT … FROM @stage/path …): the query with `name` in place of the path, and the
+        path."""
+        self.take_sign("(")
+        first = self._at
+        query = self._query(closed_by_parenthesis=True)
+        inner = TokenReader(self.text, self._tokens[first : self._at])
+        self.take_sign(")")
+        begin = self._tokens[first].begin
+        found: list[tuple[StagePath, int, int]] = []
+        while inner.token is not None:
+            if inner.is_word("from") and inner.is_path(ahead=1):
+                inner.take_words("from")
+                at = inner.token.begin
+                path = inner.take_path()
+                found.append((path, at - begin, inner.position - begin))
+            elif inner.token.text == "@":
+                inner.fail("a path of a stage after FROM only")
+            else:
+                inner.skip_token()
+        if len(found) != 1:
+            self.fail("FROM @stage/path once in the query", self._tokens[first])
+        path, at, end = found[0]
+        return f"{query[:at]}{name}{query[end:]}", path
+
+    def skip_token(self) -> None:
+        """Read any token."""
+        self._at += 1
+
+    @property
+    def position(self) -> int:
+        """The end of the last token that was read."""
+        return self._tokens[self._at - 1].end if self._at else 0
+
+    def text_from(self, token: Token | None) -> str:
+        """Return what was read from a token on, exactly as written."""
+        return "" if token is None else self.text[token.begin : self.position]
 
     def _query(self, *, closed_by_parenthesis: bool) -> str:
         first = self.token

@@ -3,6 +3,7 @@
     stage ──list──> files ──infer──> columns ──read, cast, write──> data files ──commit──> table
 
     loader.py       Loader: carries out LIST, DESCRIBE, VALIDATE, COPY INTO and CREATE STAGE
+    pipes/          COPY INTO that runs by itself, on a schedule or when files come
     stages/         folders, buckets and web servers below the roots of the configuration
     formats/        NDJSON, JSON, CSV, Parquet, ORC, Avro and text, with strict types
     copy/           COPY INTO a table, tasks, and COPY INTO a stage
@@ -16,6 +17,9 @@ from frazil.load.copy.task import FileReport
 from frazil.load.copy.unload import UnloadResult
 from frazil.load.formats.blocks import RowError
 from frazil.load.loader import Loader
+from frazil.load.pipes.board import PipeStatus
+from frazil.load.pipes.pipe_statements import open_pipes
+from frazil.load.pipes.scheduler import PipeScheduler
 from frazil.load.stages.stage import Stage, open_stage, staged_files, upload
 from frazil.load.stages.staged_file import StagedFile
 
@@ -24,10 +28,13 @@ __all__ = [
     "LoadProgress",
     "LoadResult",
     "Loader",
+    "PipeScheduler",
+    "PipeStatus",
     "RowError",
     "Stage",
     "StagedFile",
     "UnloadResult",
+    "open_pipes",
     "open_stage",
     "staged_files",
     "upload",

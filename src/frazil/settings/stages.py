@@ -20,9 +20,13 @@ class StagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         doc("Folders and URLs that stages must be below: `/data/in`, `s3://bucket/folder`."),
     ] = msgspec.field(default_factory=list)
     files_max: Annotated[int, doc("Files of a stage that one statement may list.")] = 1_000_000
+    poll_interval_ms: Annotated[
+        int, doc("How often a pipe with `ON NEW FILES` lists its stage.")
+    ] = 10_000
 
     def __post_init__(self) -> None:
         require_at_least(1, "stages", self, ("files_max",))
+        require_at_least(100, "stages", self, ("poll_interval_ms",))
         for root in self.roots:
             scheme = root.partition("://")[0] if "://" in root else "file"
             if scheme not in SCHEMES or ("://" not in root and not root.startswith("/")):

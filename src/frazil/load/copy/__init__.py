@@ -3,5 +3,7 @@
 copy_into.py  COPY INTO a table: list, infer, write, commit
 task.py       tasks: infer the schema of files, or load them
 columns.py    declared and inferred columns
+transform.py  SELECT over the rows of a file
+checks.py     conditions on the new rows
 unload.py     COPY INTO a stage
 """

@@ -13,10 +13,11 @@ from frazil.definitions import FileFormat, OnError
 from frazil.errors import Malformed, TooLarge
 from frazil.lake import LoadedFile, LoadTarget, LoadWriter, attempt_name
 from frazil.load.copy.columns import MIXED
+from frazil.load.copy.transform import Transform, transformed
 from frazil.load.formats.blocks import Block, RowError, row_error
 from frazil.load.formats.reader import infer_file, read_file
 from frazil.load.formats.type_merge import merge_schemas
-from frazil.load.stages.stage import Stage
+from frazil.load.stages.stage import Stage, StageStore
 from frazil.load.stages.staged_file import StagedFile
 from frazil.model import MiB
 
@@ -75,6 +76,8 @@ class CopyTask:
     """Where to write; None to only check the files."""
     name: str
     """Prefix of the data files, unique per task."""
+    transform: Transform | None = None
+    """What is done with the rows of a file before they are rows of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +135,7 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
     that was changed after it was listed.
     """
     store = task.stage.open()
+    read = _reader(task, store)
     reports = []
     with ExitStack() as undo:
         writer = None
@@ -140,10 +144,7 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
             undo.callback(writer.discard)
         errors_left = task.policy.max_errors
         for file in task.files:
-            blocks = partial(
-                read_file, store, file, task.file_format, task.schema, is_exact=task.is_exact
-            )
-            report = _load_file(file, blocks, writer, task)
+            report = _load_file(file, partial(read, file), writer, task)
             reports.append(report)
             if errors_left is not None:
                 errors_left -= report.error_count
@@ -152,6 +153,20 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
         files = () if writer is None else writer.finish()
         undo.pop_all()
     return CopyTaskResult(reports=tuple(reports), files=files)
+
+
+def _reader(task: CopyTask, store: StageStore) -> Callable[[StagedFile], Iterator[Block]]:
+    """Return what yields the rows to load of a file."""
+    transform = task.transform
+    if transform is None:
+        return lambda file: read_file(
+            store, file, task.file_format, task.schema, is_exact=task.is_exact
+        )
+    select = transform.open()
+    staged = transform.schema
+    return lambda file: transformed(
+        read_file(store, file, task.file_format, staged, is_exact=True), select, task.schema
+    )
 
 
 def _load_file(

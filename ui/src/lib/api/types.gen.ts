@@ -721,6 +721,17 @@ export interface PatternsAnswer {
   sampled_every: number;
 }
 
+export interface PipeSummary {
+  pipe: string;
+  state: string;
+  is_failing: boolean;
+  table: string;
+  failures: number;
+  last_error: string | null;
+  success_age_s: number | null;
+  next_in_s: number | null;
+}
+
 export interface Previews {
   tables: RemovalPreview[];
 }
@@ -931,6 +942,7 @@ export interface Status {
   log: LogStatus;
   hot: HotStatus | null;
   lake: LakeStatus | null;
+  pipes: PipeSummary[];
   query: QueryStatus | null;
   subscribers: SubscriberStatus[];
 }
