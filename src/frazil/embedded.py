@@ -35,7 +35,7 @@ from frazil.lake import (
     TopicTables,
     query_spark,
 )
-from frazil.load import Loader
+from frazil.load import ExternalTables, Loader, register_external, register_tables
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine, register_views
@@ -127,6 +127,16 @@ class Embedded:
                 log, config.lake.topics, view, bytes_max=config.query.topic_bytes_max
             )
             statements = StatementExecutor(Definitions(disk), Audit(disk, clock), clock)
+            external = ExternalTables(
+                statements.definitions,
+                config.external,
+                config.stages,
+                config.connections,
+                disk,
+                Path(config.data).absolute(),
+                in_use_ms=config.query.timeout_ms,
+                clock=clock,
+            )
             engine = Engine.open(
                 tier.visible_pieces,
                 arrow.TABLES,
@@ -136,6 +146,7 @@ class Embedded:
                 topics,
                 statements.definitions,
                 statements.audit,
+                external,
             )
             stack.callback(engine.close)
             register_views(statements, engine)
@@ -150,6 +161,8 @@ class Embedded:
                     rand=SystemRand(),
                 )
                 loader.register(statements)
+                register_external(statements, external, engine, loader.tasks)
+                register_tables(statements, lake, engine, clock=clock, rand=SystemRand())
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
             opened = cls(tier, engine, lake, followers, clock, config.query.rows_max, statements)

@@ -155,6 +155,13 @@ class Loader:
             raise Unknown(f"there is no stage {name}; CREATE STAGE {name} URL='…' defines it")
         return open_stage(found.statement, self._config, self._connections)
 
+    @contextmanager
+    def tasks(self, cancel_token: CancelToken) -> Iterator[TaskRunner]:
+        """Yield what infers columns, as one of the loads. `Overloaded` if there are too many."""
+        with self._job(cancel_token) as progress:
+            progress.step = "inferring columns"
+            yield self._runner(progress.group)
+
     def copy(self, statement: CopyIntoTable, cancel_token: CancelToken | None = None) -> LoadResult:
         """Run a COPY INTO a table."""
         self._engine.check_loaded_name(statement.table)
