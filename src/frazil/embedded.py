@@ -35,7 +35,14 @@ from frazil.lake import (
     TopicTables,
     query_spark,
 )
-from frazil.load import Loader, PipeScheduler, open_pipes
+from frazil.load import (
+    ExternalTables,
+    Loader,
+    PipeScheduler,
+    open_pipes,
+    register_external,
+    register_tables,
+)
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine, register_views
@@ -131,6 +138,16 @@ class Embedded:
             )
             statements = StatementExecutor(Definitions(disk), Audit(disk, clock), clock)
             history = PipeHistory(disk)
+            external = ExternalTables(
+                statements.definitions,
+                config.external,
+                config.stages,
+                config.connections,
+                disk,
+                Path(config.data).absolute(),
+                in_use_ms=config.query.timeout_ms,
+                clock=clock,
+            )
             engine = Engine.open(
                 tier.visible_pieces,
                 arrow.TABLES,
@@ -141,6 +158,7 @@ class Embedded:
                 statements.definitions,
                 statements.audit,
                 history,
+                external,
             )
             stack.callback(engine.close)
             register_views(statements, engine)
@@ -165,6 +183,8 @@ class Embedded:
                     poll_interval_ms=config.stages.poll_interval_ms,
                     is_scheduling=runs_pipes,
                 )
+                register_external(statements, external, engine, loader.tasks)
+                register_tables(statements, lake, engine, clock=clock, rand=SystemRand())
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
             opened = cls(

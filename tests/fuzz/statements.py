@@ -62,6 +62,8 @@ STATEMENTS = (
     "CREATE TABLE b CLONE a FOR SYSTEM_VERSION AS OF 42",
     "CREATE TABLE logs2 AS SELECT * FROM logs",
     "ALTER TABLE t CLUSTER BY (a, b)",
+    "ALTER TABLE t SET BLOOM (a)",
+    "CREATE EXTERNAL TABLE a (id BIGINT) STORED AS CSV LOCATION '@s/../x/' HEADER=false",
     "INSERT INTO logs SELECT * FROM logs",
     *("DROP VIEW IF EXISTS v", "DROP TABLE logs", "PAUSE PIPE p", "RESUME PIPE p"),
     *("SET datafusion.execution.batch_size = 1", "SHOW DEFINITIONS", "SHOW EXTERNAL TABLES"),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyiceberg.catalog import Catalog
 
 from frazil.definitions import CopyIntoTable, CreateStage, parse_statement
-from frazil.lake import JobGroup, open_catalog
+from frazil.lake import JobGroup, LakeView, open_catalog
 from frazil.load.copy.copy_into import CopyContext, LoadProgress, LoadResult, copy_into
 from frazil.load.stages.stage import Stage, open_stage
 from frazil.model import SystemClock, SystemRand
-from frazil.settings import LakeConfig, StagesConfig
+from frazil.model.arrow import TABLES
+from frazil.query import Engine
+from frazil.settings import LakeConfig, QueryConfig, StagesConfig
 
 CONFIG = LakeConfig()
 
@@ -28,9 +31,9 @@ class Loading:
     def __init__(self, folder: Path) -> None:
         self.files = folder / "in"
         self.files.mkdir(parents=True, exist_ok=True)
-        self._data = folder / "data"
-        self._data.mkdir(exist_ok=True)
-        self.catalog: Catalog = open_catalog(CONFIG, self._data)
+        self.data = folder / "data"
+        self.data.mkdir(exist_ok=True)
+        self.catalog: Catalog = open_catalog(CONFIG, self.data)
         self.stage: Stage = open_stage(
             CreateStage(name="s", url=f"file://{self.files}"),
             StagesConfig(roots=[str(folder)]),
@@ -63,3 +66,12 @@ class Loading:
             self.catalog.load_table(f"{CONFIG.namespace}.{table}").scan().to_arrow().to_pylist()
         )
         return found
+
+
+@contextmanager
+def sql_over(loading: Loading) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:
+    view = LakeView(CONFIG, loading.data)
+    view.other_tables()
+    with Engine.open(dict, TABLES, QueryConfig(), SystemClock(), view) as engine:
+        yield lambda text: [tuple(row.values()) for row in engine.sql(text).arrow().to_pylist()]
+    view.close()

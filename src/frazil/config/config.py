@@ -9,6 +9,7 @@ import msgspec
 from frazil.errors import InvalidSetting
 from frazil.model import doc
 from frazil.settings import (
+    ExternalConfig,
     HotConfig,
     IngestConfig,
     KafkaPortConfig,
@@ -59,6 +60,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     query: QueryConfig = msgspec.field(default_factory=QueryConfig)
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
+    external: ExternalConfig = msgspec.field(default_factory=ExternalConfig)
 
     def __post_init__(self) -> None:
         if not self.data:

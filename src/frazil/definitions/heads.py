@@ -53,6 +53,7 @@ from frazil.definitions.statements import (
     ListStage,
     Pause,
     Resume,
+    SetBloom,
     Show,
     Statement,
     ValidateStage,
@@ -246,6 +247,7 @@ def _create_pipe(reader: TokenReader, or_replace: bool) -> Statement:
 
 def _create_external_table(reader: TokenReader, or_replace: bool) -> Statement:
     name = reader.take_name("an external table")
+    columns = take_column_specs(reader) if reader.is_sign("(") else ()
     reader.take_words("stored", "as")
     format_type = reader.take_choice(FORMATS)
     reader.take_words("location")
@@ -253,7 +255,7 @@ def _create_external_table(reader: TokenReader, or_replace: bool) -> Statement:
     options = take_options(
         reader,
         {
-            "partitioned": take_columns,
+            "partitioned": take_column_specs,
             "pattern": take_pattern,
             **FORMAT_OPTIONS,
             "compression": lambda r: r.take_choice(COMPRESSIONS),
@@ -262,6 +264,7 @@ def _create_external_table(reader: TokenReader, or_replace: bool) -> Statement:
     return CreateExternalTable(
         name=name,
         or_replace=or_replace,
+        columns=columns,
         location=location,
         pattern=options.pop("pattern", ""),
         partitioned_by=options.pop("partitioned", ()),
@@ -304,7 +307,11 @@ def _time(reader: TokenReader) -> datetime:
 
 def _alter_table(reader: TokenReader, _: bool) -> Statement:
     table = reader.take_table()
-    reader.take_words("cluster", "by")
+    if reader.skip_words("set", "bloom"):
+        is_none = reader.skip_words("none")
+        return SetBloom(table=table, columns=() if is_none else take_columns(reader))
+    if not reader.skip_words("cluster", "by"):
+        reader.fail("CLUSTER BY (a, b), CLUSTER BY NONE, SET BLOOM (a, b) or SET BLOOM NONE")
     if reader.skip_words("none"):
         return ClusterBy(table=table, columns=())
     return ClusterBy(table=table, columns=take_columns(reader))

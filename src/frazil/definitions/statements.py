@@ -195,10 +195,13 @@ class CreateExternalTable:
 
     name: str
     or_replace: bool = False
+    columns: tuple[ColumnSpec, ...] = ()
+    """Declared columns; empty: inferred."""
     file_format: FileFormat
     location: StagePath
     pattern: str = ""
-    partitioned_by: tuple[str, ...] = ()
+    partitioned_by: tuple[ColumnSpec, ...] = ()
+    """Columns whose values are in the names of folders: `year=2026/`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +228,14 @@ class CloneTable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterBy:
     """`ALTER TABLE t CLUSTER BY (a, b)`. No columns: the table's own order."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetBloom:
+    """`ALTER TABLE t SET BLOOM (a, b)`. No columns: none has a bloom filter."""
 
     table: str
     columns: tuple[str, ...]
@@ -280,6 +291,7 @@ Statement = (
     | CopyIntoStage
     | CloneTable
     | ClusterBy
+    | SetBloom
     | Show
     | Drop
     | Pause

@@ -39,9 +39,12 @@ from frazil.lake.catalog.catalog import (
     open_catalog,
     probe_warehouse,
 )
+from frazil.lake.files.sink import ArrowSink
 from frazil.lake.lake import Lake
 from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
+from frazil.lake.loaded.alter_table import cluster_by, set_bloom
+from frazil.lake.loaded.clone_table import CloneResult, CloneSource, clone_table
 from frazil.lake.loaded.ledger import LEDGER_SCHEMA, LOADED, SKIPPED, LedgerEntry, loaded_keys
 from frazil.lake.loaded.load_commit import LoadChange, commit_load
 from frazil.lake.loaded.load_reader import loaded_rows
@@ -98,7 +101,10 @@ __all__ = [
     "TOPIC_PREFIX",
     "Appended",
     "Appender",
+    "ArrowSink",
     "CatalogInfo",
+    "CloneResult",
+    "CloneSource",
     "ColumnInfo",
     "CopiedTable",
     "Covered",
@@ -142,6 +148,8 @@ __all__ = [
     "catalog_path",
     "catalog_properties",
     "check_embedded",
+    "clone_table",
+    "cluster_by",
     "commit_load",
     "cut_ms",
     "cut_step_ms",
@@ -162,6 +170,7 @@ __all__ = [
     "retention_condition",
     "run_script",
     "session",
+    "set_bloom",
     "source_of",
     "user_settings",
     "warm",

@@ -4,9 +4,11 @@
 
     loader.py       Loader: carries out LIST, DESCRIBE, VALIDATE, COPY INTO and CREATE STAGE
     pipes/          COPY INTO that runs by itself, on a schedule or when files come
+    table_statements.py  CREATE TABLE … CLONE, ALTER TABLE
     stages/         folders, buckets and web servers below the roots of the configuration
     formats/        NDJSON, JSON, CSV, Parquet, ORC, Avro and text, with strict types
     copy/           COPY INTO a table, tasks, and COPY INTO a stage
+    external/       external tables: files of stages that queries read
 
 A file is loaded once: its URI and ETag are in the ledger of the table, in the same commit as its
 rows. No value is changed: what does not fit its column is an error with file and line.
@@ -15,6 +17,8 @@ rows. No value is changed: what does not fit its column is an error with file an
 from frazil.load.copy.copy_into import LoadProgress, LoadResult
 from frazil.load.copy.task import FileReport
 from frazil.load.copy.unload import UnloadResult
+from frazil.load.external.statements import register_external
+from frazil.load.external.tables import ExternalTables
 from frazil.load.formats.blocks import RowError
 from frazil.load.loader import Loader
 from frazil.load.pipes.board import PipeStatus
@@ -22,8 +26,10 @@ from frazil.load.pipes.pipe_statements import open_pipes
 from frazil.load.pipes.scheduler import PipeScheduler
 from frazil.load.stages.stage import Stage, open_stage, staged_files, upload
 from frazil.load.stages.staged_file import StagedFile
+from frazil.load.table_statements import register_tables
 
 __all__ = [
+    "ExternalTables",
     "FileReport",
     "LoadProgress",
     "LoadResult",
@@ -36,6 +42,8 @@ __all__ = [
     "UnloadResult",
     "open_pipes",
     "open_stage",
+    "register_external",
+    "register_tables",
     "staged_files",
     "upload",
 ]

@@ -171,6 +171,13 @@ class Loader:
                 statement, stage, catalog, self._lake.config, self._config.files_max
             )
 
+    @contextmanager
+    def tasks(self, cancel_token: CancelToken) -> Iterator[TaskRunner]:
+        """Yield what infers columns, as one of the loads. `Overloaded` if there are too many."""
+        with self._job(cancel_token) as progress:
+            progress.step = "inferring columns"
+            yield self._runner(progress.group)
+
     def copy(
         self,
         statement: CopyIntoTable,

@@ -24,6 +24,7 @@ memory, or when its client leaves. The process of the engine runs no query and l
 from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
 from frazil.query.run.fork_client import preload_workers
+from frazil.query.scan.external import ExternalSource, ListedTable
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
@@ -103,6 +104,7 @@ __all__ = [
     "Deployment",
     "Engine",
     "Exemplar",
+    "ExternalSource",
     "Facet",
     "FacetsAnswer",
     "Failure",
@@ -112,6 +114,7 @@ __all__ = [
     "Label",
     "Latency",
     "Line",
+    "ListedTable",
     "LogFilter",
     "LogPattern",
     "LogRow",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -34,6 +34,7 @@ from frazil.lake import TOPIC_PREFIX
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
 from frazil.query.plan.explain import preface_of, table_scans_of
+from frazil.query.plan.external_scan import scan_external
 from frazil.query.plan.plan import QueryPlan
 from frazil.query.plan.pruning import PrunedScan, prune
 from frazil.query.run.protocol import FILES_MAX, Gone, Planned, PlanRequest
@@ -42,6 +43,7 @@ from frazil.query.run.timers import Timers
 from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
 from frazil.query.scan.audit_table import AUDIT_SCHEMA
 from frazil.query.scan.copy_history import COPY_HISTORY_SCHEMA
+from frazil.query.scan.external import ExternalSource, external_schemas
 from frazil.query.scan.pipe_history import PIPE_HISTORY_SCHEMA
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.tiers import Tiers
@@ -97,11 +99,13 @@ class Engine:
         definitions: Definitions | None,
         audit: Audit | None,
         pipes: PipeHistory | None = None,
+        external: ExternalSource | None = None,
     ) -> None:
         self._tiers = Tiers(snapshot, lake, topics, audit, pipes)
         self._lake = lake
         self._definitions = definitions
         self._topics = topics
+        self._external = external
         self._schemas = {
             **schemas,
             SNAPSHOTS: SNAPSHOTS_SCHEMA,
@@ -129,10 +133,14 @@ class Engine:
         definitions: Definitions | None = None,
         audit: Audit | None = None,
         pipes: PipeHistory | None = None,
+        external: ExternalSource | None = None,
     ) -> Self:
         """Open an engine over these tables. Rows that the `lake` has are read from there, and the
-        others from `snapshot`. Tables of `topics`, and views of `definitions`, may come and go."""
-        return cls(snapshot, schemas, config, clock, lake, topics, definitions, audit, pipes)
+        others from `snapshot`. Tables of `topics` and `external`, and views of `definitions`, may
+        come and go."""
+        return cls(
+            snapshot, schemas, config, clock, lake, topics, definitions, audit, pipes, external
+        )
 
     def sql(
         self, text: str, *, limits: Limits | None = None, cancel_token: CancelToken | None = None
@@ -231,8 +239,8 @@ class Engine:
         return PlanRequest(
             text=text,
             topics=self._topics_for(texts, is_listing=is_listing),
-            tables=self._lake_tables(texts, is_listing=is_listing),
-            is_listing=is_listing and self._topics is not None,
+            tables=self._other_tables(texts, is_listing=is_listing),
+            is_listing=is_listing and (self._topics or self._external) is not None,
             views=used,
             now_us=self._clock.wall_ms() * US_PER_MS,
             memory_bytes_max=config.memory_bytes_max,
@@ -245,6 +253,13 @@ class Engine:
         if is_listing:
             return tuple(self._topics.names())
         return tuple(self._topics.known()) if TOPIC_PREFIX in text.lower() else ()
+
+    def _other_tables(self, text: str, *, is_listing: bool) -> tuple[tuple[str, bytes], ...]:
+        """Return the tables that neither come from the log nor are built in."""
+        return (
+            *self._lake_tables(text, is_listing=is_listing),
+            *external_schemas(self._external, text, is_listing=is_listing),
+        )
 
     def _lake_tables(self, text: str, *, is_listing: bool) -> tuple[tuple[str, bytes], ...]:
         """Return the other tables of the lake that a text may name, such as those loaded from
@@ -280,17 +295,26 @@ class Engine:
         """Return the names of all tables and built-in views."""
         topics = () if self._topics is None else self._topics.names()
         others = () if self._lake is None else self._lake.other_tables()
-        return {*self._schemas, *VIEW_NAMES, *topics, *others}
+        return {*self._schemas, *VIEW_NAMES, *topics, *others, *self._external_names()}
+
+    def _external_names(self) -> Collection[str]:
+        return () if self._external is None else self._external.names()
 
     def check_loaded_name(self, name: str) -> None:
         """Raise `Conflict` if no table with this name may be loaded from files."""
         topics = () if self._topics is None else self._topics.names()
-        taken = {*self._schemas, *VIEW_NAMES, *topics, *self._views()}
+        taken = {*self._schemas, *VIEW_NAMES, *topics, *self._views(), *self._external_names()}
         if name in taken or name.startswith(RESERVED):
             raise Conflict(
-                f"{name} is the name of a view, of a table that is filled from the log, or "
-                "reserved; choose another"
+                f"{name} is the name of a view, of an external table, of a table that is filled "
+                "from the log, or reserved; choose another"
             )
+
+    def check_external_name(self, name: str) -> None:
+        """Raise `Conflict` if no external table may have this name, also if there is one."""
+        taken = self.table_names().difference(self._external_names())
+        if name in taken or name.startswith(RESERVED):
+            raise Conflict(f"{name} is the name of a table, or reserved; choose another")
 
     def check_view(self, name: str, query: str) -> pa.Schema:
         """Plan a view that is to be defined, and return its columns. Nothing runs. `Conflict` if a
@@ -328,7 +352,7 @@ class Engine:
         except Unknown:
             # The table may be one that only the lake has; if not, the error lists all tables.
             topics = () if self._topics is None else tuple(self._topics.names())
-            tables = self._lake_tables("", is_listing=True)
+            tables = self._other_tables("", is_listing=True)
             if request.is_listing or not (topics or tables):
                 raise
             every = msgspec.structs.replace(request, topics=topics, tables=tables, is_listing=True)
@@ -359,8 +383,10 @@ class Engine:
 
     def _prune(self, planned: Planned, cancel_token: CancelToken) -> dict[str, PrunedScan]:
         scans = planned.plan.scans
-        rows = self._tiers.rows(scans, planned.sql, cancel_token.check)
-        pruned = {table: prune(rows[table], scan.conditions) for table, scan in scans.items()}
+        pruned = scan_external(self._external, scans, planned.sql, cancel_token.check)
+        others = [table for table in scans if table not in pruned]
+        rows = self._tiers.rows(others, planned.sql, cancel_token.check)
+        pruned |= {table: prune(rows[table], scans[table].conditions) for table in others}
         read = sum(len(scan.parts) for scan in pruned.values())
         total = sum(scan.piece_count + scan.file_count for scan in pruned.values())
         PIECES.add(read, what="read")

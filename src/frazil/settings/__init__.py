@@ -13,6 +13,7 @@
     transactions.py  TransactionsConfig: transactions of the Kafka port
     query.py      QueryConfig
     serve.py      ServeConfig
+    external.py   ExternalConfig: limits of external tables
     tables.py     TablesConfig: keyed tables
     retention.py  RetentionRule: how long rows are kept
     stages.py     StagesConfig: where stages may be
@@ -22,6 +23,7 @@ rooms it runs, but checks the settings of all.
 """
 
 from frazil.settings.client_telemetry import ClientTelemetryConfig
+from frazil.settings.external import ExternalConfig
 from frazil.settings.groups import GroupsConfig
 from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
@@ -40,6 +42,7 @@ from frazil.settings.transactions import TransactionsConfig
 
 __all__ = [
     "ClientTelemetryConfig",
+    "ExternalConfig",
     "GroupsConfig",
     "HotConfig",
     "IngestConfig",

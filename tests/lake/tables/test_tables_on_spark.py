@@ -25,12 +25,14 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyspark.sql import SparkSession
 
 from frazil.errors import Unavailable
+from frazil.lake import CloneSource, clone_table
 from frazil.lake.catalog.catalog import catalog_properties, open_catalog, spark_settings
 from frazil.lake.spark.session import Session
 from frazil.lake.tables.field_ids import FIELD_IDS
 from frazil.lake.tables.properties import properties_of
 from frazil.lake.tables.schema import schema_of
 from frazil.lake.tables.tables import ensure_table
+from frazil.model import SystemClock
 from frazil.model.arrow import TABLES
 from tests.lake.table_builder import CONFIG, ensure_all, make, without
 
@@ -127,6 +129,38 @@ def test_columns_altered_by_spark_are_repaired(lake: tuple[Path, SparkSession]) 
     assert repair is not None
     spark.sql(repair[1])
     assert ensure_table(catalog, CONFIG, "logs").schema().find_field("body").field_id == BODY
+    catalog.close()
+
+
+def test_a_clone_outlives_what_spark_does_to_its_source(
+    lake: tuple[Path, SparkSession],
+) -> None:
+    """Spark reads and writes the clone of a table, while it rewrites, expires, cleans and purges
+    the table itself."""
+    folder, spark = lake
+    catalog = open_catalog(CONFIG, folder)
+    table = "frazil.frazil.source"
+    spark.sql(f"CREATE TABLE {table} (a INT, p STRING) USING iceberg PARTITIONED BY (p)")
+    for number in range(3):
+        spark.sql(f"INSERT INTO {table} VALUES ({number}, 'x'), ({number}, 'y')")
+    clone_table(
+        catalog, CONFIG, "copy", CloneSource(name="source"), unique="c" * 32, clock=SystemClock()
+    )
+    copy = "SELECT a, p FROM frazil.frazil.copy ORDER BY 1, 2"
+    before = [tuple(row) for row in spark.sql(copy).collect()]
+    assert before == [(number, p) for number in range(3) for p in "xy"]
+    now = "TIMESTAMP '2100-01-01 00:00:00'"
+    for call in (
+        f"rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))",
+        f"expire_snapshots(table => '{table}', older_than => {now}, retain_last => 1)",
+        f"expire_snapshots(table => 'frazil.frazil.copy', older_than => {now}, retain_last => 1)",
+    ):
+        spark.sql(f"CALL frazil.system.{call}").collect()
+    assert spark.table(table).count() == 6
+    spark.sql(f"DROP TABLE {table} PURGE")
+    spark.sql("INSERT INTO frazil.frazil.copy VALUES (3, 'z')")
+    assert [tuple(row) for row in spark.sql(copy).collect()] == [*before, (3, "z")]
+    assert catalog.load_table((CONFIG.namespace, "copy")).scan().count() == 7
     catalog.close()
 
 

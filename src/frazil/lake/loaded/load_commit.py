@@ -82,7 +82,7 @@ def commit_load(
         summary = {COMMIT_ID: change.commit_id}
         with transaction.update_snapshot(snapshot_properties=summary).fast_append() as append:
             for file in change.files:
-                append.append_data_file(_data_file(file, metadata))
+                append.append_data_file(loaded_data_file(file, metadata))
         snapshot_id = append.snapshot_id
         transaction.commit_transaction()
         return snapshot_id
@@ -102,7 +102,7 @@ def commit_load(
         try:
             with catalog_calls(config):
                 return swap(plan.creation, plan.metadata, None)
-        except _creation_errors() as error:
+        except creation_errors() as error:
             # The table exists now; it may be this load that created it.
             reason = error
         except Unavailable:
@@ -113,7 +113,8 @@ def commit_load(
     return repeat(catalog, plan.name, attempt, clock)
 
 
-def _creation_errors() -> tuple[type[Exception], ...]:
+def creation_errors() -> tuple[type[Exception], ...]:
+    """Return errors after which the table may exist, created by this commit or by another."""
     from pyiceberg.exceptions import (
         CommitFailedException,
         CommitStateUnknownException,
@@ -142,7 +143,7 @@ def _check(table: Table, plan: LoadTable, change: LoadChange) -> None:
             raise LoadConflict(f"{entry.uri} was loaded by another statement; plan again")
 
 
-def _data_file(file: LoadedFile, metadata: TableMetadata) -> DataFile:
+def loaded_data_file(file: LoadedFile, metadata: TableMetadata) -> DataFile:
     """Return the Iceberg metadata of a written file."""
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
     from pyiceberg.typedef import Record
@@ -153,7 +154,7 @@ def _data_file(file: LoadedFile, metadata: TableMetadata) -> DataFile:
         file_format=FileFormat.PARQUET,
         partition=Record(*file.partition),
         file_size_in_bytes=file.size_bytes,
-        sort_order_id=None,
+        sort_order_id=file.sort_order_id,
         equality_ids=None,
         key_metadata=None,
         **file.metrics,

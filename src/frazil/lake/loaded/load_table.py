@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.table import CreateTableTransaction, Table
     from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.sorting import SortOrder
 
     from frazil.settings import LakeConfig
 
@@ -51,6 +52,8 @@ class LoadTarget:
     location: str
     schema_json: str
     spec_json: str
+    order_json: str
+    """The sort order."""
     properties: dict[str, str]
     io: FileIO = field(repr=False)
     """May hold passwords."""
@@ -84,9 +87,17 @@ class LoadTable:
             location=self.metadata.location,
             schema_json=self.metadata.schema().model_dump_json(),
             spec_json=self.metadata.spec().model_dump_json(),
+            order_json=_order(self.metadata).model_dump_json(),
             properties=dict(self.metadata.properties),
             io=self.io,
         )
+
+
+def _order(metadata: TableMetadata) -> SortOrder:
+    from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+    found = metadata.sort_order_by_id(metadata.default_sort_order_id)
+    return UNSORTED_SORT_ORDER if found is None else found
 
 
 def find_table(catalog: Catalog, config: LakeConfig, name: str) -> Table | None:

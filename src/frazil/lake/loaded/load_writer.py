@@ -2,16 +2,20 @@
 
 Rows of several files share data files, but a file whose load fails leaves nothing: its rows join
 the shared ones when it has ended. A file too large for that gets data files of its own.
+
+If the table has a sort order, the rows that are written at a time are sorted, and are a data file
+of their own: maintenance merges those that are small.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from frazil.disk import is_full, make_directories
@@ -25,6 +29,7 @@ from frazil.model import MiB
 if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
+    from pyiceberg.table.sorting import SortOrder
 
 FLUSH_BYTES = 64 * MiB
 """Rows in memory before they are written."""
@@ -33,6 +38,12 @@ OPEN_FILES_MAX = 64
 """Partitions that are written at the same time; more are closed and opened again."""
 COMPRESSION_LEVEL = 1
 DATA_FOLDER = "data"
+BLOOM = "write.parquet.bloom-filter-enabled.column."
+"""Table property of a column with a bloom filter."""
+BLOOM_FALSE_POSITIVES = 0.01
+
+SortKey = tuple[str, str, str]
+"""Column, direction, and place of NULLs, in Arrow's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +56,8 @@ class LoadedFile:
     row_count: int
     size_bytes: int
     metrics: dict[str, Any]
+    sort_order_id: int | None = None
+    """The sort order that all of its rows are in; None if they are in none."""
 
 
 class LoadWriter:
@@ -106,6 +119,25 @@ class LoadWriter:
         self._settled = []
 
 
+def target_layout(target: LoadTarget) -> tuple[pa.Schema, bool]:
+    """Return the columns of data files, with field ids, and whether rows are sorted."""
+    layout = _Layout(target, "")
+    return layout.schema, layout.order_id is not None
+
+
+def write_sorted(target: LoadTarget, name: str, rows: pa.Table) -> tuple[LoadedFile, ...]:
+    """Write all rows at a time, in the sort order of the table. Returns durable files."""
+    layout = _Layout(target, name)
+    files = _DataFiles(layout)
+    with ExitStack() as undo:
+        undo.callback(files.discard)
+        files.write([rows])
+        written = files.close()
+        layout.sync()
+        undo.pop_all()
+    return tuple(written)
+
+
 class _Layout:
     """Where and how the files of a task are written."""
 
@@ -113,12 +145,21 @@ class _Layout:
         from pyiceberg.io.pyarrow import compute_statistics_plan, parquet_path_to_id_mapping
         from pyiceberg.partitioning import PartitionSpec
         from pyiceberg.schema import Schema
+        from pyiceberg.table.sorting import SortOrder
 
         self.iceberg: Schema = Schema.model_validate_json(target.schema_json)
         self.spec: PartitionSpec = PartitionSpec.model_validate_json(target.spec_json)
         self.schema = arrow_schema(self.iceberg)
         self.statistics = compute_statistics_plan(self.iceberg, target.properties)
         self.ids = parquet_path_to_id_mapping(self.iceberg)
+        order = SortOrder.model_validate_json(target.order_json)
+        self.sort_keys = _sort_keys(order, self.iceberg)
+        self.order_id = order.order_id if self.sort_keys else None
+        self.bloom = [
+            field.name
+            for field in self.iceberg.fields
+            if target.properties.get(f"{BLOOM}{field.name}") == "true"
+        ]
         self.disk: FileStore = open_store(target.location, target.io)
         self._name = name
         self._count = 0
@@ -155,12 +196,14 @@ class _DataFiles:
         if not tables:
             return
         rows = pa.concat_tables(tables).cast(self._layout.schema)
+        if self._layout.order_id is not None:
+            rows = rows.take(sort_indices(rows, self._layout.sort_keys))
         try:
             for key, folder, part in _partitions(rows, self._layout):
                 file = self._open.pop(key, None) or _DataFile(self._layout, key, folder)
                 self._open[key] = file  # the last one written is the last
                 file.write(part)
-                if file.size_bytes >= TARGET_BYTES:
+                if file.size_bytes >= TARGET_BYTES or self._layout.order_id is not None:
                     self._close(key)
                 elif len(self._open) > OPEN_FILES_MAX:
                     self._close(next(iter(self._open)))
@@ -204,6 +247,9 @@ class _DataFile:
             write_page_index=True,
             write_page_checksum=True,
             store_schema=False,
+            bloom_filter_options={
+                name: {"ndv": GROUP_ROWS_MAX, "fpp": BLOOM_FALSE_POSITIVES} for name in layout.bloom
+            },
         )
 
     @property
@@ -230,6 +276,7 @@ class _DataFile:
             row_count=footer.num_rows,
             size_bytes=self._sink.tell(),
             metrics=statistics.to_serialized_dict(),
+            sort_order_id=self._layout.order_id,
         )
 
     def abandon(self) -> None:
@@ -267,6 +314,33 @@ def _partitions(rows: pa.Table, layout: _Layout) -> list[tuple[tuple[Any, ...], 
         folder = layout.spec.partition_to_path(Record(*key), layout.iceberg)
         found.append((key, folder, rows.filter(pa.array(codes == code))))
     return found
+
+
+def _sort_keys(order: SortOrder, schema: Schema) -> list[SortKey]:
+    """Return the columns of a sort order; none if it has transforms, which are not computed."""
+    from pyiceberg.table.sorting import NullOrder, SortDirection
+    from pyiceberg.transforms import IdentityTransform
+
+    if not all(isinstance(field.transform, IdentityTransform) for field in order.fields):
+        return []
+    return [
+        (
+            schema.find_field(field.source_id).name,
+            "ascending" if field.direction == SortDirection.ASC else "descending",
+            "at_start" if field.null_order == NullOrder.NULLS_FIRST else "at_end",
+        )
+        for field in order.fields
+    ]
+
+
+def sort_indices(rows: pa.Table, keys: list[SortKey]) -> pa.Array:
+    """Return the order of rows. Rows with equal keys stay in their order."""
+    order = pa.array(np.arange(rows.num_rows))
+    for name, direction, nulls in reversed(keys):  # the least significant key first
+        column = rows.column(name).take(order)
+        step = pc.array_sort_indices(column.combine_chunks(), order=direction, null_placement=nulls)
+        order = order.take(step)
+    return order
 
 
 def _internal(column: pa.Array) -> pa.Array:

@@ -7,6 +7,7 @@ remove_rows.py       removes rows: which files to drop, to read and to rewrite
 remove_task.py       one task: writes a file again without removed rows
 clean_files.py       CleanFiles: files that have no rows to remove
 compaction.py        which small files to merge
+loaded_compaction.py merges and sorts files of tables that are loaded
 merge_task.py        one task: merges sorted files into one
 input_file.py        InputFile: a data file as tasks read it
 replace_files.py     commits new files for old ones, atomically

@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from frazil.lake.tables.properties import is_small
+from frazil.model import MiB
 
 GROUP_FILES_MAX = 64
 """Files that one task reads at the same time. Each takes some memory."""
 TODAY_FILES_MIN = 8
 """Fewer files of the current day are not worth a merge."""
+STEP_BYTES_MAX = 128 * MiB
+"""Bytes merged per step: some seconds on a small machine. A single group may be larger."""
 FILES_MIN = 2
 """The same, for past days."""
 
@@ -32,6 +35,10 @@ class CompactionFile:
     row_count: int
     first_us: int
     """Lower bound of its times, in microseconds."""
+
+    @property
+    def partition(self) -> tuple[int]:
+        return (self.day,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,3 +100,15 @@ def _packed(parts: list[CompactionFile], target_bytes: int) -> Iterator[tuple[Co
         size += part.size_bytes
     if pack:
         yield tuple(pack)
+
+
+def first_step(groups: Sequence[CompactionGroup]) -> list[CompactionGroup]:
+    """Return as many groups as are merged in one step."""
+    chosen: list[CompactionGroup] = []
+    size = 0
+    for group in groups:
+        if chosen and size + group.size_bytes > STEP_BYTES_MAX:
+            break
+        chosen.append(group)
+        size += group.size_bytes
+    return chosen

@@ -21,12 +21,13 @@ from frazil.lake.append.appender import data_file_of
 from frazil.lake.append.commit import APPENDER
 from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.catalog.catalog import catalog_calls
+from frazil.lake.loaded.clone_table import clone_warnings
 from frazil.lake.maintain.clean_files import CleanFiles
-from frazil.lake.maintain.compaction import CompactionGroup, groups_of
+from frazil.lake.maintain.compaction import CompactionGroup, first_step, groups_of
 from frazil.lake.maintain.row_condition import RowCondition, retention_condition
 from frazil.lake.tables.properties import LOADED, TARGET_BYTES
 from frazil.metrics import Counter
-from frazil.model import Clock, MiB, Rand, SteadyTime, doc
+from frazil.model import Clock, Rand, SteadyTime, doc
 from frazil.settings import LakeConfig, RetentionRule
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ logger = logging.getLogger(__name__)
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-STEP_BYTES_MAX = 128 * MiB
-"""Bytes merged per step: some seconds on a small machine. A single group may be larger."""
 TARGET = "write.target-file-size-bytes"
 ATTEMPTS_MAX = 5
 """Attempts to merge files of a table that others keep changing."""
@@ -139,8 +138,7 @@ class Maintenance:
         return APPENDER in properties or LOADED in properties
 
     def _is_loaded(self, name: str) -> bool:
-        """Return whether a table is loaded from files: its partitions are not days of `time`, and
-        its files are as large as the load could make them."""
+        """Return whether a table is loaded from files: its partitions are not days of `time`."""
         return APPENDER not in self._load(name).properties
 
     def all(self) -> list[Maintained]:
@@ -222,7 +220,8 @@ class Maintenance:
             replace_files(self._catalog(), self._full_name(name), no_files, clock=self._clock)
             done += self._expire(name, replace(self._snapshots_kept(), is_purge=True))
         done += self._remove_orphans(name, is_purge=True)
-        trouble = self._branches(name)
+        clones = clone_warnings(self._catalog(), self._config, name)
+        trouble = (*self._branches(name), *clones)
         if not trouble and self._may_have_removed_rows(name):
             trouble = ("another program has changed the table meanwhile; repeat this",)
         return done + Maintained(table=name, trouble=trouble)
@@ -289,12 +288,11 @@ class Maintenance:
 
     def compact(self, name: str, *, is_all: bool = False) -> Maintained:
         """Merge some small files, if it pays; with `is_all`, also if it does not."""
-        if self._is_loaded(name):
-            return Maintained(table=name)
+        compact = self._compact_loaded if self._is_loaded(name) else self._compact
         for _ in range(ATTEMPTS_MAX):
             try:
                 with self._reporting(name, "compacting files"):
-                    return self._compact(name, is_all)
+                    return compact(name, is_all)
             except Conflict as error:
                 logger.info("compaction retried", extra={"table": name, "reason": str(error)})
         raise Conflict(f"{name} was changed {ATTEMPTS_MAX} times while its files were being merged")
@@ -391,7 +389,7 @@ class Maintenance:
         table = self._load(name)
         # Files that turn out not to be mergeable are skipped in the next pass.
         while not done and (groups := self._groups(name, table, is_all)):
-            done = [each for each in self._merge(name, table, _first_step(groups)) if each.file]
+            done = [each for each in self._merge(name, table, first_step(groups)) if each.file]
         if not done:
             return Maintained(table=name)
         old = [part for each in done for part in each.group.parts]
@@ -405,6 +403,36 @@ class Maintenance:
             files_made=len(new),
             bytes_joined=sum(part.size_bytes for part in old),
             bytes_made=sum(file.file_size_in_bytes for file in new),
+        )
+
+    def _compact_loaded(self, name: str, is_all: bool) -> Maintained:
+        from frazil.lake.maintain.loaded_compaction import compact_loaded
+
+        table = self._load(name)
+        snapshot_id = table.metadata.current_snapshot_id
+        state = hash((snapshot_id, table.metadata.default_sort_order_id))
+        if self._compacted.get(name) == state and not is_all:
+            return Maintained(table=name)
+        done = compact_loaded(
+            self._catalog(),
+            table,
+            self._do,
+            skipped=self._skipped,
+            unique=self._unique(),
+            clock=self._clock,
+            is_all=is_all,
+        )
+        self._skip(done.skipped)
+        if not done.old:
+            self._compacted[name] = state
+            return Maintained(table=name)
+        JOINED.add(len(done.old), table=name)
+        return Maintained(
+            table=name,
+            files_joined=len(done.old),
+            files_made=len(done.new),
+            bytes_joined=sum(part.size_bytes for part in done.old),
+            bytes_made=sum(file.size_bytes for file in done.new),
         )
 
     def _groups(self, name: str, table: Table, is_all: bool) -> list[CompactionGroup]:
@@ -469,15 +497,3 @@ class Maintenance:
     def _unique(self) -> str:
         """Return a random 128-bit name."""
         return f"{self._rand.getrandbits(128):032x}"
-
-
-def _first_step(groups: Sequence[CompactionGroup]) -> list[CompactionGroup]:
-    """Return as many groups as are merged in one step."""
-    chosen: list[CompactionGroup] = []
-    size = 0
-    for group in groups:
-        if chosen and size + group.size_bytes > STEP_BYTES_MAX:
-            break
-        chosen.append(group)
-        size += group.size_bytes
-    return chosen

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyiceberg.manifest import (
+    DataFile,
     DataFileContent,
     ManifestContent,
     ManifestEntryStatus,
@@ -71,16 +72,23 @@ def parts_in(
     """Return the data files of a table, without days that have delete files."""
     manifests = list(manifests)
     data = [manifest for manifest in manifests if manifest.content == ManifestContent.DATA]
-    excluded = days_with_deletes(manifests, io)
+    excluded = partitions_with_deletes(manifests, io)
     work = [ManifestTask(manifests=part, time_id=time_id, io=io) for part in _parts(data)]
     files = [file for result in do(_read_parts, work) for file in result]
-    return [file for file in files if file.day not in excluded]
+    return [file for file in files if file.partition not in excluded]
 
 
-def days_with_deletes(manifests: Iterable[ManifestFile], io: FileIO) -> set[int]:
-    """Return the days that have delete files."""
+def partition_of(file: DataFile) -> tuple[Any, ...]:
+    """Return the partition values of a file."""
+    return tuple(file.partition[at] for at in range(len(file.partition)))
+
+
+def partitions_with_deletes(
+    manifests: Iterable[ManifestFile], io: FileIO
+) -> set[tuple[object, ...]]:
+    """Return the partitions that have delete files."""
     return {
-        entry.data_file.partition[0]
+        partition_of(entry.data_file)
         for manifest in manifests
         if manifest.content == ManifestContent.DELETES
         for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyiceberg.exceptions import ValidationException
 from pyiceberg.manifest import (
@@ -33,6 +33,7 @@ from pyiceberg.typedef import EMPTY_DICT, Record
 
 from frazil.errors import Conflict
 from frazil.lake.append.commit import (
+    APPENDER,
     COMMIT_ID,
     OFFSETS,
     REMOVED_OFFSETS,
@@ -44,8 +45,7 @@ from frazil.lake.append.commit import (
     text_of,
 )
 from frazil.lake.catalog.own_files import OwnNames
-from frazil.lake.maintain.compaction import CompactionFile
-from frazil.lake.maintain.reachable_files import days_with_deletes
+from frazil.lake.maintain.reachable_files import partition_of, partitions_with_deletes
 from frazil.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -60,11 +60,30 @@ MANIFEST_FILES = 2_000
 """Data files per manifest: some megabytes."""
 
 
+class ReplacedFile(Protocol):
+    """A data file of a table."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def spec_id(self) -> int: ...
+
+    @property
+    def partition(self) -> tuple[Any, ...]: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def row_count(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
     """New files with the same rows as the old ones, or without some of them."""
 
-    old: Sequence[CompactionFile]
+    old: Sequence[ReplacedFile]
     new: Sequence[DataFile]
     commit_id: str
     removed_rows: int = 0
@@ -99,7 +118,9 @@ def count_scattered(table: Table) -> int:
 
 
 def _swap(table: Table, change: Replacement) -> int:
-    summary = {COMMIT_ID: change.commit_id, OFFSETS: text_of(next_offsets(table))}
+    summary = {COMMIT_ID: change.commit_id}
+    if APPENDER in table.properties:
+        summary[OFFSETS] = text_of(next_offsets(table))
     if change.removed_rows:
         summary[REMOVED_ROWS] = str(change.removed_rows)
     with table.transaction() as transaction:
@@ -135,9 +156,9 @@ class _Replace(OwnNames, _OverwriteFiles):
         entries = super()._deleted_entries()
         snapshot = self._transaction.table_metadata.snapshot_by_name(self._target_branch)
         manifests = [] if snapshot is None else snapshot.manifests(self._io)
-        days = {part.partition[0] for part in self._deleted_data_files}
-        if not days.isdisjoint(days_with_deletes(manifests, self._io)):
-            raise ValidationException("rows of the same day were deleted")
+        partitions = {partition_of(part) for part in self._deleted_data_files}
+        if not partitions.isdisjoint(partitions_with_deletes(manifests, self._io)):
+            raise ValidationException("rows of the same partition were deleted")
         return entries
 
     def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
@@ -217,13 +238,13 @@ def _is_small(manifest: ManifestFile, spec_id: int | None = None) -> bool:
     )
 
 
-def _data_file_of(part: CompactionFile) -> DataFile:
+def _data_file_of(part: ReplacedFile) -> DataFile:
     """Return the fields of a data file that removing it requires."""
     entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=part.path,
         file_format=FileFormat.PARQUET,
-        partition=Record(part.day),
+        partition=Record(*part.partition),
         record_count=part.row_count,
         file_size_in_bytes=part.size_bytes,
     )

@@ -34,6 +34,8 @@ class TableFile:
     """Bounds of the column `time`."""
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     """Column -> lower and upper bound, both inclusive. Times are in microseconds."""
+    times: frozenset[str] = frozenset({"time", "ingest_time"})
+    """Columns whose bounds are times."""
     empty: frozenset[str] = frozenset()
     """Columns that are null in every row."""
     partition: str = ""

@@ -110,6 +110,9 @@ def table_file_of(
         time_min_us=low if isinstance(low, int) else None,
         time_max_us=high if isinstance(high, int) else None,
         bounds=bounds,
+        times=frozenset(
+            field.name for field in schema.fields if isinstance(field.field_type, TimestamptzType)
+        ),
         empty=frozenset(_empty(file, schema)),
         partition=partition,
     )

@@ -12,6 +12,8 @@ JSON_TEXT = pa.large_string()
 """Stands for a column that holds JSON texts, because its values have several types. In tables it is
 a string with the comment `JSON text`."""
 JSON_COMMENT = "JSON text"
+ADD_HINT = "; ADD_COLUMNS=true adds it"
+"""End of errors about a field that the table has not."""
 
 ExactError = tuple[str, str]
 """Column and reason; the column may be empty."""

@@ -14,7 +14,14 @@ import pyarrow.csv as pcsv
 
 from frazil.definitions import FileFormat
 from frazil.errors import Malformed
-from frazil.load.formats.blocks import Block, ExactError, RowError, row_error, target_types
+from frazil.load.formats.blocks import (
+    ADD_HINT,
+    Block,
+    ExactError,
+    RowError,
+    row_error,
+    target_types,
+)
 from frazil.load.formats.json_values import name_of
 from frazil.load.formats.text_cast import cast_text, infer_text
 from frazil.load.formats.type_merge import merge_schemas
@@ -262,9 +269,7 @@ def _texts(batch: pa.RecordBatch) -> tuple[list[pa.StringArray], dict[int, Exact
 def _check_names(names: list[str], schema: pa.Schema) -> None:
     unknown = [name for name in names if name not in schema.names]
     if unknown:
-        raise Malformed(
-            f"it has the column {unknown[0]!r}, which the table has not; ADD_COLUMNS=true adds it"
-        )
+        raise Malformed(f"it has the column {unknown[0]!r}, which the table has not{ADD_HINT}")
 
 
 def _break_count(texts: list[pa.StringArray]) -> int:

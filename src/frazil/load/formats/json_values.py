@@ -12,7 +12,13 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from frazil.load.formats.blocks import JSON_TEXT, ExactError, target_types, written_type
+from frazil.load.formats.blocks import (
+    ADD_HINT,
+    JSON_TEXT,
+    ExactError,
+    target_types,
+    written_type,
+)
 from frazil.load.formats.text_cast import EXACT_INT_MAX, cast_text, exact_float
 from frazil.load.formats.type_merge import DEPTH_MAX, merge_fields, merge_types
 
@@ -107,7 +113,7 @@ def rows_to_table(
     for index, row in enumerate(rows):
         unknown = next((name for name in row if name not in names), None)
         if unknown is not None:
-            bad[index] = (unknown, "the table has no such column; ADD_COLUMNS=true adds it")
+            bad[index] = (unknown, f"the table has no such column{ADD_HINT}")
     columns = []
     for field in schema:
         values: list[Any] = []

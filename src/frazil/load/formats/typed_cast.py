@@ -8,7 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import Malformed
-from frazil.load.formats.blocks import JSON_TEXT, Block, ExactError, target_types, without_bad
+from frazil.load.formats.blocks import (
+    ADD_HINT,
+    JSON_TEXT,
+    Block,
+    ExactError,
+    target_types,
+    without_bad,
+)
 from frazil.load.formats.json_values import name_of
 
 SMALL = frozenset({pa.int8(), pa.int16(), pa.uint8(), pa.uint16()})
@@ -76,10 +83,7 @@ def check_columns(found: pa.Schema, schema: pa.Schema) -> None:
     """Raise `Malformed` if columns of a file do not fit the table, whatever their values."""
     for field in found:
         if field.name not in schema.names:
-            raise Malformed(
-                f"it has the column {field.name!r}, which the table has not; ADD_COLUMNS=true "
-                "adds it"
-            )
+            raise Malformed(f"it has the column {field.name!r}, which the table has not{ADD_HINT}")
         kind, wanted = table_type(field.type, field.name), schema.field(field.name).type
         if not pa.types.is_null(field.type) and not _may_cast(kind, wanted):
             raise Malformed(

@@ -7,5 +7,6 @@ predicates.py     what a filter requires of each column
 count_rewrite.py  CountQuery: queries that only count rows
 pruning.py        which pieces and data files can match
 projection.py     which columns are registered
+external_scan.py  which files of external tables are fetched and read
 explain.py        what EXPLAIN adds
 """

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 Bounds = tuple[int | str, int | str]
 
 NS_PER_US = 1_000
-TIMES = frozenset({"time", "ingest_time"})
-"""Columns whose bounds are in microseconds; predicates on times are in nanoseconds."""
+"""Bounds of times are in microseconds; predicates on times are in nanoseconds."""
 
 OUTSIDE_TIME = "outside the time range"
 OTHER_SERVICE = "without the service"
@@ -119,8 +118,8 @@ def _is_outside_log(piece: Piece, conditions: Conditions) -> bool:
     offsets = (piece.offset_begin, piece.offset_end - 1)
     partition = conditions.get("_log_partition", Predicate())
     return not (
-        _may_match(offsets, conditions.get("_offset", Predicate()), "_offset")
-        and _may_match((piece.partition, piece.partition), partition, "_log_partition")
+        _may_match(offsets, conditions.get("_offset", Predicate()))
+        and _may_match((piece.partition, piece.partition), partition)
     )
 
 
@@ -130,20 +129,20 @@ def _reason_to_skip_file(file: TableFile, conditions: Conditions, window: Predic
     if _is_outside(file, window):
         return OUTSIDE_TIME
     for column, predicate in conditions.items():
-        if column in file.empty or not _may_match(file.bounds.get(column), predicate, column):
+        scale = NS_PER_US if column in file.times else 1
+        if column in file.empty or not _may_match(file.bounds.get(column), predicate, scale):
             return OTHER_SERVICE if column == "service_name" else f"without the {column}"
     return None
 
 
-def _may_match(bounds: Bounds | None, predicate: Predicate, column: str) -> bool:
-    """Return whether a value within these bounds may match."""
+def _may_match(bounds: Bounds | None, predicate: Predicate, scale: int = 1) -> bool:
+    """Return whether a value within these bounds, times `scale`, may match."""
     if bounds is None:
         return True
     least, greatest = bounds
     if isinstance(least, str) or isinstance(greatest, str):
         values = predicate.values
         return values is None or any(str(least) <= value <= str(greatest) for value in values)
-    scale = NS_PER_US if column in TIMES else 1
     is_below = predicate.high is not None and least * scale > predicate.high
     is_above = predicate.low is not None and greatest * scale < predicate.low
     return not is_below and not is_above
