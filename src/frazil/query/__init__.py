@@ -3,7 +3,10 @@
     text -> worker: sql/, plan/ over empty tables -> scan/ rows -> prune -> worker: run/ -> rows
 
     engine.py   Engine: starts queries
-    view_statements.py  CREATE VIEW and DROP VIEW
+    view_statements.py    CREATE VIEW and DROP VIEW
+    table_statements.py   CREATE TABLE, INSERT, UPDATE…: statements of keyed tables
+    table_definitions.py  definitions of keyed tables, from and to statements
+    strict_values.py      values of statements in the types of columns
     warm_up.py  compiles what queries call
 
     sql/        the SQL text: dialect, AS OF, table names, errors
@@ -22,6 +25,7 @@ memory, or when its client leaves. The process of the engine runs no query and l
 
 from frazil.query.engine import Engine
 from frazil.query.run.fork_client import preload_workers
+from frazil.query.scan.keyed_tables import KeyedSource
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
@@ -29,6 +33,7 @@ from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
 from frazil.query.search.hints import Hints, hints_of
 from frazil.query.search.render import search_sql
 from frazil.query.search.to_sql import query_conditions, query_names
+from frazil.query.table_statements import KeyedStore, register_tables
 from frazil.query.telemetry.compare import Comparison, Selection, compare
 from frazil.query.telemetry.deployments import Deployment, deployments
 from frazil.query.telemetry.heatmaps import Heatmap, latency_heatmap, metric_heatmap
@@ -107,6 +112,8 @@ __all__ = [
     "Filters",
     "Heatmap",
     "Hints",
+    "KeyedSource",
+    "KeyedStore",
     "Label",
     "Latency",
     "Line",
@@ -165,6 +172,7 @@ __all__ = [
     "preload_workers",
     "query_conditions",
     "query_names",
+    "register_tables",
     "register_views",
     "row_conditions",
     "search_sql",

@@ -14,6 +14,8 @@
     recovery.py         which files are valid after a start
     fold.py             PartitionFold: follows the log, seals and saves
     table.py            KeyedTable, KeyedView: all partitions as one
+    times.py            from a time to offsets
+    partitioning.py     rows by the partition of their keys
 
     keys/               from a key to the number of its row version
     rows/               row versions and their deaths
@@ -35,9 +37,14 @@ from frazil.tables.definition import TableColumn, TableDefinition, new_definitio
 from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
 from frazil.tables.keys.key_index import warm
+from frazil.tables.partitioning import rows_by_partition
+from frazil.tables.rows.row_segment import RowSegment, upgraded
+from frazil.tables.rows.rows_part import RowsPart
+from frazil.tables.rows.segment_file import RowFileLocation, open_rows
 from frazil.tables.table import KeyedTable, KeyedView
-from frazil.tables.view import RowsView
-from frazil.tables.writer import KeyedWriter, table_appends
+from frazil.tables.times import offsets_at
+from frazil.tables.view import RowsView, key_array_of
+from frazil.tables.writer import KeyedWriter, Token, table_appends
 
 __all__ = [
     "Changes",
@@ -47,9 +54,13 @@ __all__ = [
     "KeyedWriter",
     "Operation",
     "PartitionFold",
+    "RowFileLocation",
+    "RowSegment",
+    "RowsPart",
     "RowsView",
     "TableColumn",
     "TableDefinition",
+    "Token",
     "alter_table",
     "create_table",
     "decode_changes",
@@ -57,8 +68,13 @@ __all__ = [
     "encode_changes",
     "find_table",
     "finish_drops",
+    "key_array_of",
     "new_definition",
+    "offsets_at",
+    "open_rows",
+    "rows_by_partition",
     "table_appends",
     "table_names",
+    "upgraded",
     "warm",
 ]

@@ -33,7 +33,7 @@ from frazil.tables.rows.row_segment import (
     segment_of_batch,
     stored_schema,
 )
-from frazil.tables.rows.segment_file import RowFileHeader, segment_path, write_rows
+from frazil.tables.rows.segment_file import RowFileHeader, location_of, segment_path, write_rows
 from frazil.tables.view import RowsView, view_of
 
 logger = logging.getLogger(__name__)
@@ -186,8 +186,8 @@ class PartitionFold:
         )
         path = segment_path(self._folder, self._sealed_offset)
         file = write_rows(self._disk, path, header, batch, deaths, self._buffer)
-        version = definition.version
-        state.put_sealed(segment_of_batch(definition, file.batch, base_row, version))
+        version, location = definition.version, location_of(self._disk, file)
+        state.put_sealed(segment_of_batch(definition, file.batch, base_row, version, location))
         with state.lock:
             state.deaths.seal(file.deaths)
         self._sealed_offset = self.end_offset

@@ -25,7 +25,7 @@ from frazil.tables.keys import kernels
 from frazil.tables.keys.index_file import NAME, IndexPosition, read_index
 from frazil.tables.keys.key_index import KeyIndex, KeyTable
 from frazil.tables.rows.row_segment import key_width, segment_of_batch
-from frazil.tables.rows.segment_file import RowFile, open_rows, segment_path
+from frazil.tables.rows.segment_file import RowFile, location_of, open_rows, segment_path
 from frazil.tables.state import PartitionState
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,8 @@ def recover_partition(
     files = _open_chain(disk, folder, definition, identity, log_end)
     for file in files:
         version = file.header.definition
-        segment = segment_of_batch(definition, file.batch, state.row_count, version)
+        location = location_of(disk, file)
+        segment = segment_of_batch(definition, file.batch, state.row_count, version, location)
         state.put_sealed(segment)
         state.deaths.add_sealed(file.deaths)
         state.row_count += file.batch.num_rows

@@ -78,6 +78,16 @@ class KeyedView:
         order = np.argsort(np.concatenate(places))
         return pa.concat_batches(parts).take(pa.array(order))
 
+    def take(self, keys: Sequence[tuple[object, ...]]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the keys that exist, in no order, with their `_offset`. A key is a
+        tuple, also if it has one column."""
+        single = len(self.definition.key) == 1
+        array = key_array_of(self._key_types, [key[0] if single else key for key in keys])
+        owners = partitions_of(self.definition, array)
+        for number in np.unique(owners).tolist():
+            mine = array.take(pa.array(np.flatnonzero(owners == number)))
+            yield self.partitions[number].take(mine)
+
     def scan(self, lower: Key | None, upper: Key | None) -> Iterator[pa.RecordBatch]:
         """Yield the live rows with `lower` <= key < `upper`, in no order."""
         for view in self.partitions:

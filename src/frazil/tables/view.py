@@ -21,6 +21,7 @@ from frazil.tables.keys.kernels import NO_ROW, Bits, Longs
 from frazil.tables.keys.key_block import KeyBlock, block_of, key_array
 from frazil.tables.rows.deaths import NO_SUCCESSOR
 from frazil.tables.rows.row_segment import (
+    OFFSET_FIELD,
     RowSegment,
     live_mask,
     rows_before,
@@ -28,6 +29,7 @@ from frazil.tables.rows.row_segment import (
     take_rows,
     upgraded,
 )
+from frazil.tables.rows.rows_part import RowsPart, rows_part
 from frazil.tables.state import PartitionState
 
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
@@ -101,6 +103,14 @@ class RowsView:
             names = [name for name in schema.names if name in segment.batch.schema.names]
             yield upgraded(segment.batch.select(names), schema), live_mask(self.live, segment)
 
+    @cached_property
+    def parts(self) -> tuple[RowsPart, ...]:
+        """What a query reads, segment by segment."""
+        return tuple(
+            rows_part(segment, live_mask(self.live, self._cut(segment)))
+            for segment in self._shown_segments
+        )
+
     def _cut(self, segment: RowSegment) -> RowSegment:
         if segment.end_row <= self.row_count:
             return segment
@@ -163,6 +173,12 @@ class RowsView:
         array = keys if isinstance(keys, pa.Array) else key_array_of(self._key_types, keys)
         rows = self.find(block_of(array))
         return take_rows(self._segments, rows[rows != NO_ROW], self._schema)
+
+    def take(self, keys: pa.Array) -> pa.RecordBatch:
+        """Return the rows of those canonical keys that exist, with their `_offset`."""
+        rows = self.find(block_of(keys))
+        schema = pa.schema([*self._schema, OFFSET_FIELD])
+        return take_rows(self._segments, rows[rows != NO_ROW], schema)
 
     def find(self, block: KeyBlock) -> Longs:
         """Return the row number of each key that is live in this view, else -1."""

@@ -15,11 +15,12 @@ import pyarrow as pa
 from frazil.tables.definition import KEY, OFFSET, TableDefinition
 from frazil.tables.keys.kernels import Bits, Longs
 from frazil.tables.keys.key_block import KeyBlock, block_of, is_own_key, key_array
+from frazil.tables.rows.segment_file import RowFileLocation
 
 OFFSET_FIELD = pa.field(OFFSET, pa.int64(), nullable=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class RowSegment:
     """The row versions `base_row` up to `end_row`."""
 
@@ -29,6 +30,8 @@ class RowSegment:
     size_bytes: int
     definition: int
     """Version of the definition that the columns are of."""
+    location: RowFileLocation | None = None
+    """The file that has exactly these rows; None if only this process has them."""
 
     @property
     def end_row(self) -> int:
@@ -90,11 +93,15 @@ def segment_of_rows(
 
 
 def segment_of_batch(
-    definition: TableDefinition, batch: pa.RecordBatch, base_row: int, version: int
+    definition: TableDefinition,
+    batch: pa.RecordBatch,
+    base_row: int,
+    version: int,
+    location: RowFileLocation | None = None,
 ) -> RowSegment:
     """Return row versions that have all columns of a version of the definition."""
     keys = batch[definition.key[0] if has_own_key(definition) else KEY]
-    return RowSegment(base_row, batch, block_of(keys), batch.nbytes, version)
+    return RowSegment(base_row, batch, block_of(keys), batch.nbytes, version, location)
 
 
 def merged(definition: TableDefinition, segments: Sequence[RowSegment]) -> RowSegment:

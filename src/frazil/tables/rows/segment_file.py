@@ -15,7 +15,7 @@ import pyarrow as pa
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from frazil.disk import Disk, File, Mapped, WriteBuffer
+from frazil.disk import Disk, File, Mapped, RealDisk, WriteBuffer
 from frazil.errors import Corrupt
 from frazil.model import MiB
 from frazil.tables.rows.deaths import DeathList
@@ -68,6 +68,15 @@ class RowFileHeader:
         return body + CHECK.pack(crc32c(body))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFileLocation:
+    """Where another process finds the rows of a file."""
+
+    path: str
+    check: int
+    """CRC32C of the trailer: a file that took the name later has another one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowFile:
     """An opened file. Its rows stay readable while they are referenced."""
@@ -75,9 +84,18 @@ class RowFile:
     path: str
     header: RowFileHeader
     size_bytes: int
+    check: int
+    """CRC32C of the trailer, which has those of everything else."""
     batch: pa.RecordBatch
     deaths: DeathList
     mapped: Mapped
+
+
+def location_of(disk: Disk, file: RowFile) -> RowFileLocation | None:
+    """Return where another process finds a file; None if the disk is a simulated one."""
+    if not isinstance(disk, RealDisk):
+        return None
+    return RowFileLocation(path=disk.real_path(file.path), check=file.check)
 
 
 def segment_path(folder: str, begin_offset: int) -> str:
@@ -151,7 +169,7 @@ def open_rows(disk: Disk, path: str, *, is_verified: bool = False) -> RowFile:
     try:
         header = _read_header(file, path)
         size = file.size()
-        rows_bytes, rows_check, deaths_check = _read_trailer(file, path, header)
+        rows_bytes, rows_check, deaths_check, check = _read_trailer(file, path, header)
         deaths_begin = HEADER_BYTES + rows_bytes
         deaths_end = size - TRAILER_BYTES
         if deaths_begin + DEATH_BYTES * header.death_count != deaths_end:
@@ -176,6 +194,7 @@ def open_rows(disk: Disk, path: str, *, is_verified: bool = False) -> RowFile:
         path=path,
         header=header,
         size_bytes=size,
+        check=check,
         batch=batch,
         deaths=DeathList(*columns),
         mapped=mapped,
@@ -203,7 +222,7 @@ def _read_header(file: File, path: str) -> RowFileHeader:
     )
 
 
-def _read_trailer(file: File, path: str, header: RowFileHeader) -> tuple[int, int, int]:
+def _read_trailer(file: File, path: str, header: RowFileHeader) -> tuple[int, int, int, int]:
     at = file.size() - TRAILER_BYTES
     data = file.read(max(at, 0), TRAILER_BYTES)
     body = data[: TRAILER.size]
@@ -212,7 +231,8 @@ def _read_trailer(file: File, path: str, header: RowFileHeader) -> tuple[int, in
     rows_bytes, rows_check, deaths_check, head_check = TRAILER.unpack(body)
     if CHECK.pack(head_check) != header.encode()[HEADER.size :]:
         raise _damaged(path, at, "the checksum of this header", "another one")
-    return rows_bytes, rows_check, deaths_check
+    (check,) = CHECK.unpack_from(data, TRAILER.size)
+    return rows_bytes, rows_check, deaths_check, check
 
 
 def _check_section(file: File, path: str, begin: int, end: int, expected: int) -> None:
