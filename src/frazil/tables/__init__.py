@@ -8,6 +8,8 @@
     definition_file.py  definitions as files
     changes.py          Changes: upserts, updates and deletes as log records
     writer.py           KeyedWriter: rows of a caller to log records
+    written_rows.py     WrittenRows: the outcome of a write
+    owner.py            TableOwner: the log, as tables use it
     catalog.py          create, change and drop tables
     state.py            PartitionState: the fold of all changes below an offset
     view.py             RowsView: rows of a partition as of an offset
@@ -16,6 +18,10 @@
     table.py            KeyedTable, KeyedView: all partitions as one
     times.py            from a time to offsets
     partitioning.py     rows by the partition of their keys
+    table_status.py     KeyedTableStatus: how a table does
+    open_table.py       OpenTable: a table that is opened again after a failure
+    keyed_tables.py     KeyedTables: all tables of a folder, and the thread that steps them
+    table_handle.py     TableHandle: one table, for Python programs
 
     keys/               from a key to the number of its row version
     rows/               row versions and their deaths
@@ -27,8 +33,8 @@ On disk, below the data folder:
                  /<partition>/keys.index                     the key index as of an offset
           /.dropped-<id>-<name>/                             dropped, until its files are gone
 
-One thread owns a table: it steps, seals and saves. Views are immutable; looking up a key takes a
-lock that the owner holds for short turns. Not connected yet: SQL, HTTP API, lake.
+One thread at a time steps, seals and saves a table. Views are immutable; looking up a key takes a
+lock that it holds for short turns.
 """
 
 from frazil.tables.catalog import alter_table, create_table, drop_table, find_table, finish_drops
@@ -36,20 +42,29 @@ from frazil.tables.changes import Changes, Operation, decode_changes, encode_cha
 from frazil.tables.definition import TableColumn, TableDefinition, new_definition
 from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
+from frazil.tables.keyed_tables import KeyedTables
 from frazil.tables.keys.key_index import warm
+from frazil.tables.owner import TableOwner
 from frazil.tables.partitioning import rows_by_partition
 from frazil.tables.rows.row_segment import RowSegment, upgraded
 from frazil.tables.rows.rows_part import RowsPart
 from frazil.tables.rows.segment_file import RowFileLocation, open_rows
 from frazil.tables.table import KeyedTable, KeyedView
+from frazil.tables.table_handle import TableHandle, digest_of_key
+from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
 from frazil.tables.times import offsets_at
-from frazil.tables.view import RowsView, key_array_of
+from frazil.tables.view import Key, RowsView, key_array_of
 from frazil.tables.writer import KeyedWriter, Token, table_appends
+from frazil.tables.written_rows import WrittenRows
 
 __all__ = [
     "Changes",
     "DeadChange",
+    "Key",
+    "KeyedPartitionStatus",
     "KeyedTable",
+    "KeyedTableStatus",
+    "KeyedTables",
     "KeyedView",
     "KeyedWriter",
     "Operation",
@@ -60,10 +75,14 @@ __all__ = [
     "RowsView",
     "TableColumn",
     "TableDefinition",
+    "TableHandle",
+    "TableOwner",
     "Token",
+    "WrittenRows",
     "alter_table",
     "create_table",
     "decode_changes",
+    "digest_of_key",
     "drop_table",
     "encode_changes",
     "find_table",

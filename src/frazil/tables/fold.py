@@ -97,6 +97,16 @@ class PartitionFold:
         """Offsets that are durable and not applied yet."""
         return self.log.view.last_stable_offset - self.end_offset
 
+    @property
+    def sealed_offset(self) -> int:
+        """Everything below is in files."""
+        return self._sealed_offset
+
+    @property
+    def checkpointed_offset(self) -> int:
+        """The saved key index is as of this offset; -1 if there is none."""
+        return self._checkpointed_offset
+
     def step(self) -> int:
         """Apply the next changes of the log. Returns how many offsets were applied.
 

@@ -64,6 +64,16 @@ class PartitionState:
         """Memory of what is in no file."""
         return sum(segment.size_bytes for segment in self.open_segments) + self.deaths.open_bytes
 
+    @property
+    def row_bytes(self) -> int:
+        """Of all row versions, in memory and in files."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def dead_rows(self) -> int:
+        """Row versions that were replaced or deleted."""
+        return self.deaths.count
+
     def apply(self, changes: Changes, offsets: Longs) -> Longs:
         """Apply changes, each with its offset; offsets never decrease. Returns the positions of
         those that were not applied: updates of keys that do not exist."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from frazil.tables.rows.row_segment import empty_batch
 from frazil.tables.view import Key, RowsView, key_array_of
 from frazil.tables.writer import Token, partitions_of
 
+Pressure = Literal["normal", "high", "full"]
 PRESSURE_HIGH = 0.9
 """Share of `tables.key_bytes_max` above which a table reports pressure."""
 
@@ -129,11 +131,19 @@ class KeyedTable:
 
     def step(self) -> int:
         """Apply new changes, and seal what is large. Returns how many offsets were applied."""
-        count = 0
-        for fold in self.folds:
-            count += fold.step()
-            fold.maintain()
+        count = self.apply()
+        self.maintain()
         return count
+
+    def apply(self) -> int:
+        """Apply new changes. Returns how many offsets were applied. After an error the table cannot
+        be used any more: open it again."""
+        return sum(fold.step() for fold in self.folds)
+
+    def maintain(self) -> None:
+        """Seal what is large. Raises `OSError`; it can be repeated then."""
+        for fold in self.folds:
+            fold.maintain()
 
     def catch_up(self) -> None:
         """Step until everything that is durable is applied."""
@@ -155,16 +165,35 @@ class KeyedTable:
         return sum(fold.key_bytes for fold in self.folds)
 
     @property
-    def pressure(self) -> str:
-        """`normal`; `high` near `tables.key_bytes_max`; `full`: new keys are refused."""
-        share = self.key_bytes / self._config.key_bytes_max
-        return "full" if share >= 1 else "high" if share >= PRESSURE_HIGH else "normal"
+    def row_bytes(self) -> int:
+        """Row versions and deaths, in memory and in files."""
+        return sum(fold.state.row_bytes for fold in self.folds)
 
-    def check_new_keys(self, partition: int, keys: pa.Array) -> None:
+    @property
+    def open_bytes(self) -> int:
+        """Memory of what is in no file."""
+        return sum(fold.state.open_bytes for fold in self.folds)
+
+    @property
+    def dead_rows(self) -> int:
+        """Row versions that were replaced or deleted."""
+        return sum(fold.state.dead_rows for fold in self.folds)
+
+    @property
+    def checkpointed_offsets(self) -> list[int]:
+        """The offsets that the saved key indexes are as of."""
+        return [fold.checkpointed_offset for fold in self.folds]
+
+    @property
+    def pressure(self) -> Pressure:
+        """`normal`; `high` near `tables.key_bytes_max`; `full`: new keys are refused."""
+        return pressure_of(self.key_bytes, self._config)
+
+    def check_new_keys(self, partition: int, keys: pa.Array, other_bytes: int = 0) -> None:
         """Raise `Overloaded` if canonical keys need memory above `tables.key_bytes_max`. Keys that
         exist never do. What is in the log already is applied in any case: the budget is enforced
-        before a write is acknowledged, never after."""
-        others = self.key_bytes - self.folds[partition].key_bytes
+        before a write is acknowledged, never after. `other_bytes`: of other tables."""
+        others = other_bytes + self.key_bytes - self.folds[partition].key_bytes
         known = len(self.folds[partition].state.index)
         limit = self._config.key_bytes_max
         if others + bytes_for(known + len(keys)) <= limit:
@@ -188,3 +217,9 @@ class KeyedTable:
     def close(self) -> None:
         for fold in self.folds:
             fold.close()
+
+
+def pressure_of(key_bytes: int, config: TablesConfig) -> Pressure:
+    """Return the pressure of key indexes on their memory."""
+    share = key_bytes / config.key_bytes_max
+    return "full" if share >= 1 else "high" if share >= PRESSURE_HIGH else "normal"
