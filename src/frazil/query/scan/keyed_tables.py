@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from frazil.errors import Unknown
+from frazil.errors import Unavailable, Unknown
 from frazil.query.sql.changes import OFFSET_FIELD
+from frazil.results import tokens
 
 if TYPE_CHECKING:
     from frazil.tables import KeyedView, TableDefinition, Token
@@ -63,10 +64,11 @@ class KeyedPins:
 
     def tables(self, text: str, *, is_listing: bool) -> tuple[tuple[str, bytes], ...]:
         """Pin the tables that a text may name, or all; return them with their schemas."""
-        lower = text.lower()
-        for name in self.source.names():
-            if name not in self.views and (is_listing or name.lower() in lower):
-                with suppress(Unknown):  # dropped meanwhile
+        named = _named(text, self.source.names())
+        for name in self.source.names() if is_listing else named:
+            # Dropped meanwhile; or it cannot be read, which is no matter if it is only listed.
+            with suppress(Unknown) if name in named else suppress(Unknown, Unavailable):
+                if name not in self.views:
                     self.views[name] = self.source.view(name)
         return tuple(
             (name, keyed_schema(view.definition).serialize().to_pybytes())
@@ -77,3 +79,13 @@ class KeyedPins:
         """Return those names that are not of keyed tables: the lake has these as well."""
         keyed = {*self.source.names(), *self.views}
         return tuple(name for name in names if name not in keyed)
+
+
+def _named(text: str, names: Iterable[str]) -> set[str]:
+    """Return the tables that a text names: as a word, in quotes, or in `changes('t', …)`."""
+    lower = text.lower()
+    near = {name for name in names if name.lower() in lower}
+    if not near:
+        return set()
+    found = {token.name for token in tokens(text) if token.kind in ("word", "quoted")}
+    return {name for name in near if name in found or f"'{name}'" in text}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -128,7 +128,7 @@ def write_rows(
     finally:
         file.close()
     disk.sync_directory(folder)
-    return opened
+    return replace(opened, path=path)
 
 
 def _encode(
