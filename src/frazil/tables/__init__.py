@@ -13,6 +13,7 @@
     view.py             RowsView: rows of a partition as of an offset
     recovery.py         which files are valid after a start
     fold.py             PartitionFold: follows the log, seals and saves
+    freeze_plan.py      FreezePlan: row versions to append and to delete between two views
     table.py            KeyedTable, KeyedView: all partitions as one
 
     keys/               from a key to the number of its row version
@@ -34,6 +35,7 @@ from frazil.tables.changes import Changes, Operation, decode_changes, encode_cha
 from frazil.tables.definition import TableColumn, TableDefinition, new_definition
 from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
+from frazil.tables.freeze_plan import FreezePlan, freeze_plan
 from frazil.tables.keys.key_index import warm
 from frazil.tables.table import KeyedTable, KeyedView
 from frazil.tables.view import RowsView
@@ -42,6 +44,7 @@ from frazil.tables.writer import KeyedWriter, table_appends
 __all__ = [
     "Changes",
     "DeadChange",
+    "FreezePlan",
     "KeyedTable",
     "KeyedView",
     "KeyedWriter",
@@ -57,6 +60,7 @@ __all__ = [
     "encode_changes",
     "find_table",
     "finish_drops",
+    "freeze_plan",
     "new_definition",
     "table_appends",
     "table_names",

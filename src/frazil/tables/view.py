@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import Malformed, OutOfRange
-from frazil.tables.definition import CHANGE, OFFSET
+from frazil.tables.definition import CHANGE, OFFSET, ROW
 from frazil.tables.keys import kernels
 from frazil.tables.keys.kernels import NO_ROW, Bits, Longs
 from frazil.tables.keys.key_block import KeyBlock, block_of, key_array
@@ -111,6 +111,46 @@ class RowsView:
         """Yield the live rows, in the order of their last changes."""
         for batch, mask in self.pieces():
             yield (batch if columns is None else batch.select(list(columns))).filter(mask)
+
+    def rows_between(self, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Yield the live row versions with numbers from `begin` up to `end`, in this order: the
+        columns of the table, `_offset` and `_row`."""
+        live = self.live
+        schema = pa.schema([*self._schema, pa.field(OFFSET, pa.int64(), nullable=False)])
+        for segment in self._shown_segments:
+            cut = self._cut(segment)
+            first, last = max(begin, cut.base_row), min(end, cut.end_row)
+            if first >= last:
+                continue
+            mask = live_mask(live, cut).slice(first - cut.base_row, last - first)
+            names = [name for name in schema.names if name in cut.batch.schema.names]
+            batch = upgraded(cut.batch.select(names), schema)
+            numbers = pa.array(np.arange(first, last))
+            found = batch.slice(first - cut.base_row, last - first)
+            found = pa.RecordBatch.from_arrays(
+                [*found.columns, numbers],
+                schema=schema.append(pa.field(ROW, pa.int64(), nullable=False)),
+            ).filter(mask)
+            if found.num_rows:
+                yield found
+
+    def live_rows(self, begin: int, end: int) -> Longs:
+        """Return the numbers of the live row versions from `begin` up to `end`."""
+        end = min(end, self.row_count)
+        bits = np.unpackbits(self.live, count=self.row_count, bitorder="little")
+        rows: Longs = begin + np.flatnonzero(bits[begin:end])
+        return rows
+
+    def died_since(self, then: RowsView) -> Longs:
+        """Return the numbers of the row versions that were live in an earlier view of the same
+        partition, and are not in this one; sorted."""
+        if then.end_offset > self.end_offset:
+            raise OutOfRange(f"{then.end_offset} is after {self.end_offset}, the end of this view")
+        with self._state.lock:
+            died = self._state.deaths.between(then.death_count, self.death_count).rows
+            rows = np.array(died[died < then.row_count])
+        rows.sort()
+        return rows
 
     def scan(self, lower: Key | None, upper: Key | None) -> Iterator[pa.RecordBatch]:
         """Yield the live rows with `lower` <= key < `upper`, in no order. Only of tables with one
