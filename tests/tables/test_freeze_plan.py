@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from frazil.errors import OutOfRange
 from frazil.tables import Operation, RowsView, freeze_plan
-from tests.tables.build import Row, start
 from tests.sim.disk import SimDisk
+from tests.tables.build import Row, start
 
 Numbered = dict[int, Row]
 
@@ -50,10 +50,10 @@ def test_a_plan_leads_from_one_view_to_the_other(
         del lake[row]
     appended = 0
     for first, last in plan.slices(rows_max):
-        rows = [row for batch in plan.batches(first, last) for row in batch.to_pylist()]
-        assert 1 <= len(rows) <= rows_max
-        appended += len(rows)
-        lake |= {row.pop("_row"): row for row in rows}
+        slice_rows = [row for batch in plan.batches(first, last) for row in batch.to_pylist()]
+        assert 1 <= len(slice_rows) <= rows_max
+        appended += len(slice_rows)
+        lake |= {row.pop("_row"): row for row in slice_rows}
     assert appended == plan.row_count
     assert sorted(lake) == list(lake)
     assert lake == numbered(plan.now)

@@ -12,6 +12,8 @@
     state.py            PartitionState: the fold of all changes below an offset
     view.py             RowsView: rows of a partition as of an offset
     recovery.py         which files are valid after a start
+    compaction.py       which files are rewritten, and what is left of them
+    seed.py             files made from rows of the lake
     fold.py             PartitionFold: follows the log, seals and saves
     freeze_plan.py      FreezePlan: row versions to append and to delete between two views
     table.py            KeyedTable, KeyedView: all partitions as one
@@ -37,6 +39,7 @@ from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
 from frazil.tables.freeze_plan import FreezePlan, freeze_plan
 from frazil.tables.keys.key_index import warm
+from frazil.tables.seed import seed_partition
 from frazil.tables.table import KeyedTable, KeyedView
 from frazil.tables.view import RowsView
 from frazil.tables.writer import KeyedWriter, table_appends
@@ -62,6 +65,7 @@ __all__ = [
     "finish_drops",
     "freeze_plan",
     "new_definition",
+    "seed_partition",
     "table_appends",
     "table_names",
     "warm",
