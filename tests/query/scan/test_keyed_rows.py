@@ -100,7 +100,9 @@ def test_rows_equal_the_fold(
     ]
     for begin in (0, len(model.past) // 2):
         rows = dict(model.past[begin])
-        found = node.sql(f"SELECT _change, _offset, id, name, amount FROM changes('{table}', {begin})")
+        found = node.sql(
+            f"SELECT _change, _offset, id, name, amount FROM changes('{table}', {begin})"
+        )
         assert all(begin <= row[1] for row in found)
         for kind, _, *row in found:
             if kind == "delete":
@@ -147,7 +149,9 @@ def test_times_and_offsets_of_several_partitions(node: KeyedNode) -> None:
     node.write(table, Operation.DELETE, [{"id": "k0"}])
     at = f"TIMESTAMP '{then.isoformat()}'"
     assert node.sql(f"SELECT count(*), sum(n) FROM {table}") == [(59, 109)]
-    assert node.sql(f"SELECT count(*), sum(n) FROM {table} FOR SYSTEM_TIME AS OF {at}") == [(50, 50)]
+    assert node.sql(f"SELECT count(*), sum(n) FROM {table} FOR SYSTEM_TIME AS OF {at}") == [
+        (50, 50)
+    ]
     offsets = "'{" + ", ".join(f'"{p}": {offset}' for p, offset in token.items()) + "}'"
     as_of = f"FOR SYSTEM_VERSION AS OF OFFSET {offsets}"
     assert node.sql(f"SELECT count(*), sum(n) FROM {table} {as_of} AS old") == [(50, 50)]
@@ -188,7 +192,10 @@ def test_what_is_read_is_explained(node: KeyedNode) -> None:
     assert "reads 1 of 3 row segments" in explained(f"SELECT s FROM {table} WHERE _offset = 1")
     found = explained(f"SELECT s FROM {table} WHERE id = 7 AND s <> 'x'")
     assert "reads 0 of 3 row segments, 1 of 300 rows" in found and "OFFSET 3" in found
-    assert node.sql(f"SELECT s FROM {table} WHERE id = 7 OR id = 8 ORDER BY 1") == [("s7",), ("s8",)]
+    assert node.sql(f"SELECT s FROM {table} WHERE id = 7 OR id = 8 ORDER BY 1") == [
+        ("s7",),
+        ("s8",),
+    ]
     assert node.sql(f"SELECT s FROM {table} WHERE id = 7 AND id = 8") == []
 
 

@@ -96,6 +96,7 @@ def _open(ref: SegmentRef) -> pa.RecordBatch:
         file = open_rows(RealDisk(path.parent), path.name, is_verified=True)
     except (FileNotFoundError, Corrupt):
         raise FileGone(ref.path) from None
-    if file.check != ref.check or file.batch.num_rows < ref.length:
+    location = file.location
+    if location is None or location.check != ref.check or file.batch.num_rows < ref.length:
         raise FileGone(ref.path)
     return file.batch
