@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import pyarrow as pa
@@ -29,8 +30,16 @@ from frazil.definitions import (
     WidenColumn,
     done,
 )
-from frazil.errors import Conflict, Malformed, TooLarge, Unavailable, Unknown
-from frazil.model import Rand
+from frazil.errors import (
+    Conflict,
+    FrazilError,
+    Malformed,
+    TooLarge,
+    Unavailable,
+    Unknown,
+    Unresolved,
+)
+from frazil.model import Rand, SystemRand
 from frazil.query.engine import Engine
 from frazil.query.scan.keyed_tables import KeyedSource
 from frazil.query.sql.as_of import quoted
@@ -102,11 +111,11 @@ def register_tables(
     engine: Engine,
     tables: KeyedStore,
     *,
-    rand: Rand,
+    rand: Rand | None = None,
 ) -> None:
     """Let `executor` carry out the statements of keyed tables. What drops other tables is
     registered before."""
-    statements = TableStatements(engine, tables, rand)
+    statements = TableStatements(engine, tables, rand or SystemRand())
     executor.register(CreateTable, statements.create)
     executor.register(AddColumn, statements.add_column)
     executor.register(WidenColumn, statements.widen_column)
@@ -259,34 +268,32 @@ class TableStatements:
         """Evaluate a statement and append its changes, until every partition took them. `is_blind`:
         they do not depend on the rows that exist."""
         token: Token = {}
+        before: Token = {}
         count = 0
-        for _ in range(TRIES_MAX):
-            view = self._pinned(table)
-            is_raced = False
-            for number, rows in self._by_partition(view, rows_at, token).items():
-                expects = None if is_blind else {number: view.offsets[number]}
-                try:
-                    token |= self._tables.write(table, operation, rows, expects=expects)
-                except Conflict:
-                    is_raced = True
-                    continue
-                count += rows.num_rows
-            if not is_raced:
-                return self._changed(table, f"{word} {count} rows", count, token)
-        raise Conflict(
-            f"others wrote to table {table} {TRIES_MAX} times while the statement was evaluated; "
-            f"{f'{count} rows of other partitions were {word}; ' if count else ''}retry"
-        )
-
-    def _by_partition(
-        self, view: KeyedView, rows_at: RowsAt, written: Token
-    ) -> dict[int, pa.Table]:
-        """Return the rows to write. Those of partitions that took them already are left out."""
-        rows = rows_at(view)
-        if not rows.num_rows:
-            return {}
-        parts = rows_by_partition(view.definition, rows)
-        return {number: part for number, part in parts.items() if number not in written}
+        try:
+            for _ in range(TRIES_MAX):
+                view = self._tables.view(table) if is_blind else self._pinned(table)
+                # What this statement wrote is not what it reads.
+                view = view.as_of(before)
+                parts = _parts_to_write(view.definition, operation, rows_at(view), token)
+                for number, rows in parts.items():
+                    expects = None if is_blind else {number: view.offsets[number]}
+                    with suppress(Conflict):  # evaluated again
+                        token |= self._tables.write(table, operation, rows, expects=expects)
+                        before[number] = view.offsets[number]
+                        count += rows.num_rows
+                if parts.keys() <= token.keys():
+                    return self._changed(table, f"{word} {count} rows", count, token)
+            raise Conflict(
+                f"others wrote to table {table} {TRIES_MAX} times while the statement was "
+                "evaluated; retry"
+            )
+        except FrazilError as error:
+            if not count:
+                raise
+            raise Unresolved(
+                f"{count} rows were {word}, those of other partitions of table {table} not: {error}"
+            ) from error
 
     def _changed(self, table: str, status: str, count: int, token: Token) -> pa.Table:
         """Return what a statement did, once queries see it."""
@@ -418,6 +425,23 @@ class RowsAt(Protocol):
     """The rows that a statement writes, evaluated at a view."""
 
     def __call__(self, view: KeyedView, /) -> pa.Table: ...
+
+
+def _parts_to_write(
+    definition: TableDefinition, operation: Operation, rows: pa.Table, written: Token
+) -> dict[int, pa.Table]:
+    """Return the rows by partition, without those partitions that took them already. `Malformed` if
+    a row cannot be written: then none is."""
+    for column in definition.columns:
+        is_given = column.name in rows.column_names
+        is_null = is_given and rows[column.name].null_count > 0
+        is_missing = not is_given and operation is Operation.UPSERT
+        if not column.is_nullable and (is_null or is_missing):
+            raise Malformed(f"column {column.name} is NOT NULL: each row needs a value for it")
+    if not rows.num_rows:
+        return {}
+    parts = rows_by_partition(definition, rows)
+    return {number: part for number, part in parts.items() if number not in written}
 
 
 def _constant(text: str, field: pa.Field) -> pa.Array:

@@ -256,8 +256,12 @@ class RowsView:
         hashes = block.hashes(state.index.seed)
         with state.lock:
             rows = state.index.find(block, hashes)
+            has_died = len(self._deaths.since(self.death_count).rows) > 0
         # A row that is live now, and was made before the view, was live all the time.
         missing = np.flatnonzero((rows == NO_ROW) | (rows >= self.row_count))
+        if not has_died:
+            rows[missing] = NO_ROW
+            return rows
         for position in missing.tolist():
             rows[position] = self._find_one(block_of(block.array.slice(position, 1)))
         return rows

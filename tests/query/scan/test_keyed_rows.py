@@ -1,4 +1,4 @@
-"""SQL over keyed tables equals a dictionary's fold of their changes: now, and as of every offset."""
+"""SQL over keyed tables equals a dictionary's fold of their changes, as of every offset."""
 
 from __future__ import annotations
 
@@ -246,14 +246,14 @@ def test_a_segment_file_that_is_gone_is_copied(node: KeyedNode, tmp_path: Path) 
 JOINS = [
     "SELECT count(*), sum(amount), min(name), max(day) FROM orders",
     "SELECT name, count(*) AS n, sum(amount) FROM orders GROUP BY name ORDER BY n DESC, name",
-    "SELECT u.city, sum(o.amount) FROM orders o JOIN users u ON o.user_id = u.id GROUP BY 1 ORDER BY 1",
+    "SELECT city, sum(amount) FROM orders o JOIN users u ON o.user_id = u.id GROUP BY 1 ORDER BY 1",
     "SELECT u.id FROM users u LEFT JOIN orders o ON o.user_id = u.id WHERE o.id IS NULL ORDER BY 1",
     "SELECT id FROM orders WHERE user_id IN (SELECT id FROM users WHERE city = 'Oslo') ORDER BY 1",
-    "SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM users u WHERE u.id = o.user_id) ORDER BY 1",
+    "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM users u WHERE u.id = user_id) ORDER BY 1",
     "SELECT count(*) FROM logs l JOIN users u ON l.body = concat('user ', u.id)",
     "SELECT u.city, count(*) FROM logs l JOIN users u ON l.body = concat('user ', u.id) "
     "WHERE l.severity_number >= 9 GROUP BY 1 ORDER BY 1",
-    "SELECT id, amount, sum(amount) OVER (PARTITION BY user_id ORDER BY id) FROM orders ORDER BY id",
+    "SELECT id, sum(amount) OVER (PARTITION BY user_id ORDER BY id) FROM orders ORDER BY id",
     "SELECT a.id, b.id FROM orders a JOIN orders b ON a.id = b.id + 1 ORDER BY 1 LIMIT 5",
     "SELECT name FROM orders WHERE amount > (SELECT avg(amount) FROM orders) ORDER BY id LIMIT 7",
     "SELECT city FROM users UNION SELECT name FROM orders ORDER BY 1",
