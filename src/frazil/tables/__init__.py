@@ -14,7 +14,10 @@
     state.py            PartitionState: the fold of all changes below an offset
     view.py             RowsView: rows of a partition as of an offset
     recovery.py         which files are valid after a start
+    compaction.py       which files are rewritten, and what is left of them
+    seed.py             files made from rows of the lake
     fold.py             PartitionFold: follows the log, seals and saves
+    freeze_plan.py      FreezePlan: row versions to append and to delete between two views
     table.py            KeyedTable, KeyedView: all partitions as one
     table_status.py     KeyedTableStatus: how a table does
     open_table.py       OpenTable: a table that is opened again after a failure
@@ -40,9 +43,11 @@ from frazil.tables.changes import Changes, Operation, decode_changes, encode_cha
 from frazil.tables.definition import TableColumn, TableDefinition, new_definition
 from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
+from frazil.tables.freeze_plan import FreezePlan, freeze_plan
 from frazil.tables.keyed_tables import KeyedTables
 from frazil.tables.keys.key_index import warm
 from frazil.tables.owner import TableOwner
+from frazil.tables.seed import seed_partition
 from frazil.tables.table import KeyedTable, KeyedView
 from frazil.tables.table_handle import TableHandle, digest_of_key
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
@@ -53,6 +58,7 @@ from frazil.tables.written_rows import WrittenRows
 __all__ = [
     "Changes",
     "DeadChange",
+    "FreezePlan",
     "Key",
     "KeyedPartitionStatus",
     "KeyedTable",
@@ -77,7 +83,9 @@ __all__ = [
     "encode_changes",
     "find_table",
     "finish_drops",
+    "freeze_plan",
     "new_definition",
+    "seed_partition",
     "table_appends",
     "table_names",
     "warm",

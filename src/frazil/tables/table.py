@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.disk import Disk
-from frazil.errors import Malformed, Overloaded
-from frazil.log import ReadableLog
+from frazil.errors import Malformed, OutOfRange, Overloaded
+from frazil.log import ReadableLog, record_at_time
 from frazil.settings import TablesConfig
 from frazil.tables.definition import TableDefinition
 from frazil.tables.definition_file import partition_folder
@@ -19,7 +19,9 @@ from frazil.tables.fold import PartitionFold
 from frazil.tables.keys.kernels import NO_ROW
 from frazil.tables.keys.key_block import block_of
 from frazil.tables.keys.key_index import bytes_for
+from frazil.tables.rows.mapped_pages import MappedPages
 from frazil.tables.rows.row_segment import empty_batch
+from frazil.tables.seed import seed_partition
 from frazil.tables.view import Key, RowsView, key_array_of
 from frazil.tables.writer import Token, partitions_of
 
@@ -45,6 +47,11 @@ class KeyedView:
         return {number: view.end_offset for number, view in enumerate(self.partitions)}
 
     @property
+    def first_offsets(self) -> Token:
+        """The earliest offset that `as_of` takes, of each partition."""
+        return {number: view.first_offset for number, view in enumerate(self.partitions)}
+
+    @property
     def live_count(self) -> int:
         return sum(view.live_count for view in self.partitions)
 
@@ -58,10 +65,19 @@ class KeyedView:
 
     def get(self, key: Key) -> dict[str, object] | None:
         """Return the row of a key, None if there is none."""
+        return self._partition_of(key).get(key)
+
+    def history(self, key: Key) -> pa.RecordBatch:
+        """Return the versions of one key that are still known, in the order of the log:
+        `_change` (insert, update, delete), `_offset`, and the columns after the change, or before
+        it if the row was deleted. `_change` is null of a version made before `first_offsets`."""
+        return self._partition_of(key).history(key)
+
+    def _partition_of(self, key: Key) -> RowsView:
         if len(self.partitions) == 1:
-            return self.partitions[0].get(key)
+            return self.partitions[0]
         keys = key_array_of(self._key_types, [key])
-        return self.partitions[int(partitions_of(self.definition, keys)[0])].get(key)
+        return self.partitions[int(partitions_of(self.definition, keys)[0])]
 
     def get_many(self, keys: Sequence[Key]) -> pa.RecordBatch:
         """Return the rows of the keys that exist, in the order of the keys."""
@@ -104,16 +120,16 @@ class KeyedTable:
     ) -> None:
         self.definition = definition
         self._config = config or TablesConfig()
-        self.folds = tuple(
-            PartitionFold(
-                disk,
-                partition_folder(definition.name, number),
-                definition,
-                log.partition(definition.topic, number),
-                self._config,
-            )
-            for number in range(definition.partitions)
-        )
+        self._disk = disk
+        self._log = log
+        self._pages = MappedPages(self._config.mapped_bytes_max)
+        self.folds = tuple(self._open_fold(number) for number in range(definition.partitions))
+
+    def _open_fold(self, partition: int) -> PartitionFold:
+        definition = self.definition
+        folder = partition_folder(definition.name, partition)
+        log = self._log.partition(definition.topic, partition)
+        return PartitionFold(self._disk, folder, definition, log, self._config, self._pages)
 
     def view(self) -> KeyedView:
         """Return the rows as of the last step."""
@@ -144,6 +160,69 @@ class KeyedTable:
         """Save all partitions: the next start reads nothing of the log."""
         for fold in self.folds:
             fold.checkpoint()
+
+    def compact(self, horizons: Mapping[int, int]) -> bool:
+        """Rewrite row files without what died below these offsets, by partition: once for each, at
+        most. Returns whether there was something to do; then there may be more."""
+        done = [self.folds[number].compact(horizon) for number, horizon in horizons.items()]
+        return any(done)
+
+    def history_offsets(self, now_ms: int) -> Token:
+        """Return the first offsets that are not older than `tables.history_ms`, by partition."""
+        begin_ms = now_ms - self._config.history_ms
+        found = [(fold, record_at_time(fold.log, begin_ms)) for fold in self.folds]
+        return {
+            number: fold.end_offset if record is None else min(record.offset, fold.end_offset)
+            for number, (fold, record) in enumerate(found)
+        }
+
+    def seed(
+        self, partition: int, batches: Iterable[pa.RecordBatch], *, end_offset: int, next_row: int
+    ) -> int:
+        """Replace what a partition has by its rows as of an offset, as the lake has them, because
+        the log no longer has what its files lack (`PartitionFold.needs_seed`). Returns how many
+        rows there are. Raises what `seed_partition` does, and `OutOfRange` if the log does not go
+        on from there. Views taken before stay as they are."""
+        log = self.folds[partition].log.view
+        if not log.start_offset <= end_offset <= log.last_stable_offset:
+            raise OutOfRange(
+                f"rows as of {end_offset} cannot seed table {self.definition.name}: the log has "
+                f"the changes from {log.start_offset} to {log.last_stable_offset}"
+            )
+        self.folds[partition].close()
+        count = seed_partition(
+            self._disk,
+            self.definition,
+            partition,
+            batches,
+            end_offset=end_offset,
+            next_row=next_row,
+            config=self._config,
+        )
+        folds = list(self.folds)
+        folds[partition] = self._open_fold(partition)
+        self.folds = tuple(folds)
+        return count
+
+    def release_memory(self) -> None:
+        """Give back memory of mapped files and of the last seals, as when there is nothing to
+        do."""
+        for fold in self.folds:
+            fold.release_memory()
+
+    def history(self, key: Key) -> pa.RecordBatch:
+        """Return the versions of one key that are still known; see `KeyedView`."""
+        return self.view().history(key)
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of all row files."""
+        return sum(fold.file_bytes for fold in self.folds)
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Memory of mapped row files, at most."""
+        return self._pages.bytes
 
     def has(self, token: Token) -> bool:
         """Return whether the view has a write."""
