@@ -46,6 +46,7 @@ from frazil.tables.fold import DeadChange, PartitionFold
 from frazil.tables.freeze_plan import FreezePlan, freeze_plan
 from frazil.tables.keyed_tables import KeyedTables
 from frazil.tables.keys.key_index import warm
+from frazil.tables.open_table import FrozenTables, SeedRows
 from frazil.tables.owner import TableOwner
 from frazil.tables.seed import seed_partition
 from frazil.tables.table import KeyedTable, KeyedView
@@ -59,6 +60,7 @@ __all__ = [
     "Changes",
     "DeadChange",
     "FreezePlan",
+    "FrozenTables",
     "Key",
     "KeyedPartitionStatus",
     "KeyedTable",
@@ -69,6 +71,7 @@ __all__ = [
     "Operation",
     "PartitionFold",
     "RowsView",
+    "SeedRows",
     "TableColumn",
     "TableDefinition",
     "TableHandle",
