@@ -48,6 +48,7 @@ from frazil.tables.fold import DeadChange, PartitionFold
 from frazil.tables.freeze_plan import FreezePlan, freeze_plan
 from frazil.tables.keyed_tables import KeyedTables
 from frazil.tables.keys.key_index import warm
+from frazil.tables.open_table import FrozenTables, SeedRows
 from frazil.tables.owner import TableOwner
 from frazil.tables.partitioning import rows_by_partition
 from frazil.tables.rows.row_segment import RowSegment, upgraded
@@ -66,6 +67,7 @@ __all__ = [
     "Changes",
     "DeadChange",
     "FreezePlan",
+    "FrozenTables",
     "Key",
     "KeyedPartitionStatus",
     "KeyedTable",
@@ -79,6 +81,7 @@ __all__ = [
     "RowSegment",
     "RowsPart",
     "RowsView",
+    "SeedRows",
     "TableColumn",
     "TableDefinition",
     "TableHandle",

@@ -27,7 +27,7 @@ from frazil.tables.catalog import alter_table, create_table, drop_table, finish_
 from frazil.tables.changes import Operation
 from frazil.tables.definition import TableDefinition
 from frazil.tables.definition_file import table_names
-from frazil.tables.open_table import NS_PER_S, OpenTable
+from frazil.tables.open_table import NS_PER_S, FrozenTables, OpenTable
 from frazil.tables.owner import TableOwner
 from frazil.tables.table import KeyedView
 from frazil.tables.table_status import KeyedTableStatus
@@ -56,14 +56,20 @@ class KeyedTables:
         *,
         clock: Clock,
         check_name: Callable[[str], None] = lambda _: None,
+        frozen: FrozenTables | None = None,
     ) -> None:
         """Open all tables of the folder. `start` starts the thread; without it, call `step`.
-        `check_name` raises if no table may be created under a name."""
+
+        `check_name` raises if no table may be created under a name. With `frozen` there is a lake:
+        nothing is compacted before it has it, and files that the log cannot make again are made
+        from its rows.
+        """
         self._disk = disk
         self._log = log
         self._config = config or TablesConfig()
         self._clock = clock
         self._check_name = check_name
+        self._frozen = frozen
         self._next = threading.Lock()
         self._turn = threading.Lock()
         """Held to step, create, change or drop a table. `_next` makes it fair."""
@@ -301,7 +307,7 @@ class KeyedTables:
         ]
 
     def _put(self, name: str) -> None:
-        opened = OpenTable(self._disk, self._log, name, self._config, self._clock)
+        opened = OpenTable(self._disk, self._log, name, self._config, self._clock, self._frozen)
         self._tables = {**self._tables, name: opened}
 
     def _find(self, name: str) -> OpenTable:

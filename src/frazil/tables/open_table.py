@@ -8,7 +8,11 @@ keeps what is in no file yet, by the progress of a subscriber.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from uuid import UUID
+
+import pyarrow as pa
 
 from frazil.disk import Disk
 from frazil.errors import Corrupt, FrazilError, OutOfRange, TooLarge, Unavailable, Unknown
@@ -33,6 +37,19 @@ RELEASE_S = 60.0
 """How often changes that the lake has, and no file, are sealed, so that the log can go."""
 SUBSCRIBER_PREFIX = "tables_"
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeedRows:
+    """The rows of a partition as of an offset, as a lake has them."""
+
+    batches: Iterable[pa.RecordBatch]
+    end_offset: int
+    next_row: int
+
+
+FrozenTables = Callable[[TableDefinition, int], SeedRows | None]
+"""Returns what the lake has of a partition; None if nothing."""
+
 APPLY_MS = Histogram("frazil.tables.apply.ms", "Time one step of a keyed table takes.")
 
 
@@ -40,13 +57,20 @@ class OpenTable:
     """Stepped by one thread at a time; any thread may read."""
 
     def __init__(
-        self, disk: Disk, log: ReadableLog, name: str, config: TablesConfig, clock: Clock
+        self,
+        disk: Disk,
+        log: ReadableLog,
+        name: str,
+        config: TablesConfig,
+        clock: Clock,
+        frozen: FrozenTables | None,
     ) -> None:
         """Open the files. Never raises: a failure is noted."""
         self._disk = disk
         self._log = log
         self._config = config
         self._clock = clock
+        self._frozen = frozen
         self.name = name
         self.definition: TableDefinition | None = None
         """None if its file cannot be read."""
@@ -65,6 +89,8 @@ class OpenTable:
         self._failure_count = 0
         self._retry_ns = 0
         self._released_ns = clock.monotonic_ns()
+        self._horizons: Token = {}
+        """What may be compacted, while there is something to compact."""
         self._checkpoint_ns: int | None = None
         self._open()
 
@@ -73,6 +99,7 @@ class OpenTable:
             self.definition = find_table(self._disk, self.name)
             self.topic_id = self._log.topic(topic_of(self.name)).topic_id
             table = KeyedTable(self._disk, self._log, self.definition, self._config)
+            self._seed(table)
             self.start = {
                 number: fold.log.current_view().last_stable_offset
                 for number, fold in enumerate(table.folds)
@@ -89,6 +116,19 @@ class OpenTable:
             self._fail(error)
             return
         self.table, self.failure, self.trouble = table, None, None
+
+    def _seed(self, table: KeyedTable) -> None:
+        """Make files from rows of the lake, where the log no longer has what they lack."""
+        for number, fold in enumerate(table.folds):
+            if not fold.needs_seed or self._frozen is None:
+                continue
+            rows = self._frozen(table.definition, number)
+            if rows is not None:
+                table.seed(number, rows.batches, end_offset=rows.end_offset, next_row=rows.next_row)
+                logger.warning(
+                    "keyed table rebuilt from the lake",
+                    extra={"table": self.name, "partition": number, "offset": rows.end_offset},
+                )
 
     def usable(self) -> KeyedTable:
         """Return the table. Raises `Unavailable` if it has failed."""
@@ -152,6 +192,8 @@ class OpenTable:
         try:
             table.maintain()
             self._release(table)
+            if self._horizons and not table.compact(self._horizons):
+                self._horizons = {}
             self._keep_log(table)
             self.trouble = None
         except (FrazilError, OSError) as error:
@@ -162,7 +204,8 @@ class OpenTable:
             self._checkpoint_ns = self._clock.monotonic_ns()
 
     def _release(self, table: KeyedTable) -> None:
-        """Seal what the lake has, and only memory besides: the log keeps it until then."""
+        """Seal what the lake has, and only memory besides: the log keeps it until then. See what
+        may be compacted; each step rewrites one file."""
         now_ns = self._clock.monotonic_ns()
         if now_ns - self._released_ns < RELEASE_S * NS_PER_S:
             return
@@ -171,6 +214,13 @@ class OpenTable:
             lake = self._log.lake_watermark(table.definition.topic, number)
             if lake is not None and lake > fold.sealed_offset:
                 fold.seal()
+        table.release_memory()
+        self._horizons = {
+            number: offset
+            if self._frozen is None
+            else min(offset, self._log.lake_watermark(table.definition.topic, number) or 0)
+            for number, offset in table.history_offsets(self._clock.wall_ms()).items()
+        }
 
     def _keep_log(self, table: KeyedTable) -> None:
         """Tell the log what is in files now."""
@@ -216,6 +266,7 @@ class OpenTable:
                 partition=number,
                 indexed=rows.end_offset,
                 sealed=fold.sealed_offset,
+                first=fold.first_offset,
                 iceberg=self._log.lake_watermark(table.definition.topic, number),
                 written=max(rows.end_offset, fold.log.view.last_stable_offset),
             )
@@ -233,6 +284,7 @@ class OpenTable:
             keys=view.live_count,
             key_bytes=table.key_bytes,
             row_bytes=table.row_bytes,
+            file_count=sum(fold.file_count for fold in table.folds),
             dead_rows=table.dead_rows,
             lag_offsets=sum(each.written - each.indexed for each in partitions),
             dead_changes=sum(fold.dead_count for fold in table.folds),

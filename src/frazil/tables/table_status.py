@@ -18,6 +18,7 @@ class KeyedPartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     written: Annotated[int, doc("Durable in the log.")]
     indexed: Annotated[int, doc("Applied: look-ups and SQL see all changes below.")]
+    first: Annotated[int, doc("Earliest offset for AS OF; older versions are compacted.")]
     sealed: Annotated[int, doc("In local files; a start reads the log from here on.")]
     iceberg: Annotated[int | None, doc("In the Iceberg table; null if unknown.")]
 
@@ -35,6 +36,7 @@ class KeyedTableStatus(msgspec.Struct, frozen=True, kw_only=True):
     keys: Annotated[int, doc("Rows of the table.")] = 0
     key_bytes: Annotated[int, doc("Memory of the key index.")] = 0
     row_bytes: Annotated[int, doc("Row versions and deaths, in memory and in local files.")] = 0
+    file_count: Annotated[int, doc("Local row files.")] = 0
     dead_rows: Annotated[
         int, doc("Row versions that were replaced or deleted: what compaction can remove.")
     ] = 0
