@@ -64,7 +64,19 @@ STATEMENTS = (
     "ALTER TABLE t CLUSTER BY (a, b)",
     "ALTER TABLE t SET BLOOM (a)",
     "CREATE EXTERNAL TABLE a (id BIGINT) STORED AS CSV LOCATION '@s/../x/' HEADER=false",
+    "CREATE TABLE IF NOT EXISTS t (a BIGINT, b DECIMAL(10, 2) NOT NULL, "
+    "c TIMESTAMP WITH TIME ZONE, d INT UNSIGNED, PRIMARY KEY (a, b)) PARTITIONS 4",
+    "CREATE TABLE t (a TEXT PRIMARY KEY, b DOUBLE PRECISION)",
+    *("ALTER TABLE t ADD COLUMN c TEXT", "ALTER TABLE t ALTER COLUMN c TYPE BIGINT"),
     "INSERT INTO logs SELECT * FROM logs",
+    "INSERT INTO t (a, b) VALUES (1, 'x'), (-2.5e3, upper('y')), (NULL, X'00')",
+    "UPSERT INTO t WITH x AS (SELECT 1 AS a) SELECT a, 'b' FROM x",
+    "UPDATE t SET a = a + 1, b = (SELECT max(body) FROM logs), c = CASE WHEN a THEN [1, 2] END "
+    "WHERE a IN (1, 2) AND b <> ','",
+    "DELETE FROM t WHERE a = 1 OR b LIKE '%)%'",
+    "SELECT * FROM changes('t', 0, TIMESTAMP '2026-01-01') c",
+    "SELECT * FROM logs FOR SYSTEM_VERSION AS OF OFFSET '{\"0\": 1}'",
+    *("SHOW KEYED TABLES", "DELETE FROM t", "UPDATE t SET a = 1"),
     *("DROP VIEW IF EXISTS v", "DROP TABLE logs", "PAUSE PIPE p", "RESUME PIPE p"),
     *("SET datafusion.execution.batch_size = 1", "SHOW DEFINITIONS", "SHOW EXTERNAL TABLES"),
 )

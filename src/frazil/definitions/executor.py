@@ -18,6 +18,7 @@ from frazil.definitions.audit import Audit, AuditEntry
 from frazil.definitions.parser import ParsedStatement, parse_statement
 from frazil.definitions.statements import (
     Drop,
+    InsertRows,
     Show,
     Statement,
     is_reading,
@@ -31,6 +32,8 @@ from frazil.results import CancelToken
 logger = logging.getLogger(__name__)
 
 OK = "ok"
+AUDITED_ROWS_CHARS = 200
+"""Of an INSERT or UPSERT with VALUES, in the audit."""
 DONE_SCHEMA = pa.schema([pa.field("status", pa.string(), nullable=False)])
 SHOW_SCHEMA = pa.schema(
     [
@@ -87,6 +90,13 @@ class StatementExecutor:
         definition."""
         self._shows[kind] = handler
 
+    def wrap_drop(
+        self, kind: str, wrap: Callable[[StatementHandler | None], StatementHandler]
+    ) -> None:
+        """Let a handler carry out DROP of one kind of thing, which may leave some of them to the
+        handler that was registered before."""
+        self._droppers[kind] = wrap(self._droppers.get(kind))
+
     def register_problem(
         self, kind: str, problem_of: Callable[[StoredDefinition], str | None]
     ) -> None:
@@ -103,7 +113,7 @@ class StatementExecutor:
         if is_reading(parsed.statement):
             return handler(call)
         begin_ns = self._clock.monotonic_ns()
-        entry = self.audit.begin(who, _head(parsed.text), parsed.text)
+        entry = self.audit.begin(who, _head(parsed.text), _audited(parsed))
         outcome, message = "failed", "internal error; see the log of the node"
         try:
             rows = handler(call)
@@ -166,6 +176,17 @@ def drop_definition(definitions: Definitions, call: StatementCall) -> pa.Table:
 def done(status: str) -> pa.Table:
     """Return the row of a statement that has no rows of its own."""
     return pa.Table.from_pylist([{"status": status}], DONE_SCHEMA)
+
+
+def _audited(parsed: ParsedStatement) -> str:
+    """Return the text for the audit. It is no copy of the data: of the rows of an INSERT it has the
+    first characters only."""
+    statement = parsed.statement
+    if not isinstance(statement, InsertRows) or not statement.rows:
+        return parsed.text
+    if len(parsed.text) <= AUDITED_ROWS_CHARS:
+        return parsed.text
+    return f"{parsed.text[:AUDITED_ROWS_CHARS]}… ({len(statement.rows)} rows)"
 
 
 def _head(text: str) -> str:

@@ -55,8 +55,16 @@ from frazil.definitions.statements import (
     Resume,
     SetBloom,
     Show,
+    ShowKeyedTables,
     Statement,
     ValidateStage,
+)
+from frazil.definitions.table_grammar import (
+    take_alter_table,
+    take_create_table,
+    take_delete,
+    take_insert,
+    take_update,
 )
 from frazil.definitions.token_reader import TokenReader
 from frazil.errors import Malformed
@@ -279,8 +287,12 @@ def _create_view(reader: TokenReader, or_replace: bool) -> Statement:
 
 
 def _create_table(reader: TokenReader, _: bool) -> Statement:
+    if_not_exists = reader.skip_words("if", "not", "exists")
     name = reader.take_name("a table")
-    reader.take_words("clone")
+    if if_not_exists or reader.is_sign("("):
+        return take_create_table(reader, name, if_not_exists=if_not_exists)
+    if not reader.skip_words("clone"):
+        reader.fail("columns in parentheses, or CLONE")
     source = reader.take_table()
     if reader.skip_words("for", "system_version", "as", "of"):
         version: int | str
@@ -307,11 +319,13 @@ def _time(reader: TokenReader) -> datetime:
 
 def _alter_table(reader: TokenReader, _: bool) -> Statement:
     table = reader.take_table()
+    if reader.is_word("add") or reader.is_word("alter"):
+        return take_alter_table(reader, table)
     if reader.skip_words("set", "bloom"):
         is_none = reader.skip_words("none")
         return SetBloom(table=table, columns=() if is_none else take_columns(reader))
     if not reader.skip_words("cluster", "by"):
-        reader.fail("CLUSTER BY (a, b), CLUSTER BY NONE, SET BLOOM (a, b) or SET BLOOM NONE")
+        reader.fail("ADD COLUMN, ALTER COLUMN, CLUSTER BY (a, b) or SET BLOOM (a, b)")
     if reader.skip_words("none"):
         return ClusterBy(table=table, columns=())
     return ClusterBy(table=table, columns=take_columns(reader))
@@ -385,9 +399,40 @@ HEADS: tuple[StatementHead, ...] = (
         replaces=True,
         example="CREATE VIEW v AS SELECT …",
     ),
-    StatementHead(words=("create", "table"), parse=_create_table, example="CREATE TABLE b CLONE a"),
     StatementHead(
-        words=("alter", "table"), parse=_alter_table, example="ALTER TABLE t CLUSTER BY (a, b)"
+        words=("create", "table"),
+        parse=_create_table,
+        example="CREATE TABLE t (a BIGINT, b TEXT, PRIMARY KEY (a)); CREATE TABLE b CLONE a",
+    ),
+    StatementHead(
+        words=("alter", "table"),
+        parse=_alter_table,
+        example="ALTER TABLE t ADD COLUMN c TEXT; ALTER TABLE t CLUSTER BY (a, b)",
+    ),
+    StatementHead(
+        words=("insert", "into"),
+        parse=lambda reader, _: take_insert(reader, is_upsert=False),
+        example="INSERT INTO t (a, b) VALUES (1, 'x')",
+    ),
+    StatementHead(
+        words=("upsert", "into"),
+        parse=lambda reader, _: take_insert(reader, is_upsert=True),
+        example="UPSERT INTO t SELECT …",
+    ),
+    StatementHead(
+        words=("update",),
+        parse=lambda reader, _: take_update(reader),
+        example="UPDATE t SET b = 'y' WHERE a = 1",
+    ),
+    StatementHead(
+        words=("delete", "from"),
+        parse=lambda reader, _: take_delete(reader),
+        example="DELETE FROM t WHERE a = 1",
+    ),
+    StatementHead(
+        words=("show", "keyed", "tables"),
+        parse=lambda _, __: ShowKeyedTables(),
+        example="SHOW KEYED TABLES",
     ),
     StatementHead(words=("copy", "into"), parse=_copy, example="COPY INTO t FROM @s/2026/"),
     StatementHead(words=("list",), parse=_list, example="LIST @s/2026/"),

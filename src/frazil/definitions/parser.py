@@ -21,6 +21,7 @@ STATEMENTS_MAX = 200
 _QUOTES = ("'", '"', "`")
 _CHANGING = frozenset(
     {"create", "alter", "copy", "drop", "pause", "resume", "execute", "list", "validate"}
+    | {"insert", "upsert", "update", "delete"}
 )
 """First words of statements. No query that the engine accepts begins with one."""
 

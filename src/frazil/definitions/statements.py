@@ -215,6 +215,83 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumnSpec:
+    """A column of `CREATE TABLE t (a BIGINT NOT NULL, …)`."""
+
+    name: str
+    type: str
+    """In capitals, such as `DECIMAL(10, 2)` or `INT UNSIGNED`."""
+    not_null: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """`CREATE TABLE [IF NOT EXISTS] t (a BIGINT, b TEXT, PRIMARY KEY (a)) [PARTITIONS 4]`."""
+
+    name: str
+    if_not_exists: bool = False
+    columns: tuple[TableColumnSpec, ...]
+    key: tuple[str, ...]
+    partitions: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddColumn:
+    """`ALTER TABLE t ADD COLUMN c TEXT`."""
+
+    table: str
+    column: TableColumnSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WidenColumn:
+    """`ALTER TABLE t ALTER COLUMN c TYPE BIGINT`."""
+
+    table: str
+    column: TableColumnSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertRows:
+    """`INSERT INTO t (a, b) VALUES (1, 'x'), …`, `INSERT INTO t SELECT …`, and the same with
+    UPSERT. Either `rows` or `query` is set."""
+
+    table: str
+    columns: tuple[str, ...] = ()
+    """Empty: all columns, in order."""
+    rows: tuple[tuple[str, ...], ...] = ()
+    """Expressions, exactly as written."""
+    query: str = ""
+    """Exactly as written."""
+    is_upsert: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRows:
+    """`UPDATE t SET a = a + 1, b = 'x' WHERE …`."""
+
+    table: str
+    assignments: tuple[tuple[str, str], ...]
+    """Column and expression, exactly as written."""
+    where: str = ""
+    """Exactly as written; empty: all rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRows:
+    """`DELETE FROM t WHERE …`."""
+
+    table: str
+    where: str = ""
+    """Exactly as written; empty: all rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowKeyedTables:
+    """`SHOW KEYED TABLES`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloneTable:
     """`CREATE TABLE b CLONE a [FOR SYSTEM_VERSION AS OF …]`."""
 
@@ -290,6 +367,13 @@ Statement = (
     | CopyIntoTable
     | CopyIntoStage
     | CloneTable
+    | CreateTable
+    | AddColumn
+    | WidenColumn
+    | InsertRows
+    | UpdateRows
+    | DeleteRows
+    | ShowKeyedTables
     | ClusterBy
     | SetBloom
     | Show
@@ -312,7 +396,7 @@ def kind_of(statement: Definition) -> DefinitionKind:
     return "view" if isinstance(statement, CreateView) else "pipe"
 
 
-def words_of(kind: DefinitionKind) -> str:
+def words_of(kind: DefinitionKind | Literal["table"]) -> str:
     """Return the kind as statements write it: `EXTERNAL TABLE`."""
     return kind.replace("_", " ").upper()
 
@@ -324,4 +408,4 @@ def is_definition(statement: Statement) -> bool:
 
 def is_reading(statement: Statement) -> bool:
     """Whether a statement changes nothing."""
-    return isinstance(statement, Show | ListStage | DescribeStage | ValidateStage)
+    return isinstance(statement, Show | ShowKeyedTables | ListStage | DescribeStage | ValidateStage)

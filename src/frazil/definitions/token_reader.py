@@ -28,6 +28,9 @@ NESTING_MAX = 64
 INTEGER_MAX = 2**63 - 1
 _BARE_PATH = re.compile(r"[A-Za-z0-9_./=+:%~-]*")
 _INSIDE = frozenset("()[]")
+_BRACKETS = frozenset("()[]{}")
+_AFTER = frozenset(",)")
+"""Signs after an expression."""
 
 
 class TokenReader:
@@ -227,6 +230,35 @@ class TokenReader:
         if "\\" in path or ".." in parts or "." in parts or "" in parts[:-1]:
             self.fail("a path without .., without \\ and without empty parts", token)
         return path
+
+    def take_expression(self, wanted: str, *before: str) -> str:
+        """Read an expression, exactly as written: up to a comma, a closing parenthesis or one of
+        the words `before` that is in no parentheses, or to the end. The engine judges it."""
+        first = last = self.token
+        depth = 0
+        while (token := self.token) is not None:
+            if depth == 0 and (token.text in _AFTER or self.is_one_of(before)):
+                break
+            if token.kind == "sign" and token.text in _BRACKETS:
+                depth += 1 if token.text in "([{" else -1
+                if depth > NESTING_MAX:
+                    raise TooLarge(
+                        f"an expression may have {NESTING_MAX} parentheses inside each other"
+                    )
+                if depth < 0:
+                    self.fail("a matching parenthesis")
+            last = token
+            self._at += 1
+        if depth > 0:
+            self.fail("a matching parenthesis")
+        if first is None or last is None or first is self.token:
+            self.fail(wanted)
+        return self.text[first.begin : last.end]
+
+    def is_one_of(self, words: Sequence[str]) -> bool:
+        """Whether one of these unquoted words comes next."""
+        token = self.token
+        return token is not None and token.kind == "word" and token.name in words
 
     def take_query(self) -> str:
         """Read SELECT or WITH to the end of the statement, exactly as written."""

@@ -3,8 +3,11 @@
     text -> worker: sql/, plan/ over empty tables -> scan/ rows -> prune -> worker: run/ -> rows
 
     engine.py   Engine: starts queries
-    view_statements.py  CREATE VIEW and DROP VIEW
-    load_queries.py  SELECT over rows that are being loaded
+    view_statements.py    CREATE VIEW and DROP VIEW
+    table_statements.py   CREATE TABLE, INSERT, UPDATE…: statements of keyed tables
+    table_definitions.py  definitions of keyed tables, from and to statements
+    strict_values.py      values of statements in the types of columns
+    load_queries.py       SELECT over rows that are being loaded
     warm_up.py  compiles what queries call
 
     sql/        the SQL text: dialect, AS OF, table names, errors
@@ -25,6 +28,7 @@ from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
+from frazil.query.scan.keyed_tables import KeyedSource
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
@@ -32,6 +36,7 @@ from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
 from frazil.query.search.hints import Hints, hints_of
 from frazil.query.search.render import search_sql
 from frazil.query.search.to_sql import query_conditions, query_names
+from frazil.query.table_statements import KeyedStore, register_tables
 from frazil.query.telemetry.compare import Comparison, Selection, compare
 from frazil.query.telemetry.deployments import Deployment, deployments
 from frazil.query.telemetry.heatmaps import Heatmap, latency_heatmap, metric_heatmap
@@ -111,6 +116,8 @@ __all__ = [
     "Filters",
     "Heatmap",
     "Hints",
+    "KeyedSource",
+    "KeyedStore",
     "Label",
     "Latency",
     "Line",
@@ -172,6 +179,7 @@ __all__ = [
     "preload_workers",
     "query_conditions",
     "query_names",
+    "register_tables",
     "register_views",
     "row_conditions",
     "search_sql",

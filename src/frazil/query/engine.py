@@ -35,6 +35,7 @@ from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS, Clock
 from frazil.query.plan.explain import preface_of, table_scans_of
 from frazil.query.plan.external_scan import scan_external
+from frazil.query.plan.keyed_pruning import SegmentBounds
 from frazil.query.plan.plan import QueryPlan
 from frazil.query.plan.pruning import PrunedScan, prune
 from frazil.query.run.protocol import FILES_MAX, Gone, Planned, PlanRequest
@@ -44,6 +45,7 @@ from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
 from frazil.query.scan.audit_table import AUDIT_SCHEMA
 from frazil.query.scan.copy_history import COPY_HISTORY_SCHEMA
 from frazil.query.scan.external import ExternalSource, external_schemas
+from frazil.query.scan.keyed_tables import KeyedPins, KeyedSource, NoKeyedTables
 from frazil.query.scan.pipe_history import PIPE_HISTORY_SCHEMA
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.tiers import Tiers
@@ -56,6 +58,7 @@ from frazil.settings import QueryConfig
 if TYPE_CHECKING:
     from frazil.hot import VisiblePieces
     from frazil.lake import LakeView, TopicTables
+    from frazil.tables import KeyedView
 
 RETRY_AFTER_MS = 1000
 US_PER_MS = 1000
@@ -98,9 +101,12 @@ class Engine:
         topics: TopicTables | None,
         definitions: Definitions | None,
         audit: Audit | None,
-        pipes: PipeHistory | None = None,
-        external: ExternalSource | None = None,
+        pipes: PipeHistory | None,
+        external: ExternalSource | None,
+        keyed: KeyedSource | None,
     ) -> None:
+        self._keyed = keyed or NoKeyedTables()
+        self._bounds = SegmentBounds()
         self._tiers = Tiers(snapshot, lake, topics, audit, pipes)
         self._lake = lake
         self._definitions = definitions
@@ -134,19 +140,36 @@ class Engine:
         audit: Audit | None = None,
         pipes: PipeHistory | None = None,
         external: ExternalSource | None = None,
+        keyed: KeyedSource | None = None,
     ) -> Self:
         """Open an engine over these tables. Rows that the `lake` has are read from there, and the
-        others from `snapshot`. Tables of `topics` and `external`, and views of `definitions`, may
-        come and go."""
+        others from `snapshot`. Tables of `topics` and `external`, `keyed` tables, and views of
+        `definitions`, may come and go."""
         return cls(
-            snapshot, schemas, config, clock, lake, topics, definitions, audit, pipes, external
+            snapshot,
+            schemas,
+            config,
+            clock,
+            lake,
+            topics,
+            definitions,
+            audit,
+            pipes,
+            external,
+            keyed,
         )
 
     def sql(
-        self, text: str, *, limits: Limits | None = None, cancel_token: CancelToken | None = None
+        self,
+        text: str,
+        *,
+        limits: Limits | None = None,
+        cancel_token: CancelToken | None = None,
+        keyed_views: Mapping[str, KeyedView] | None = None,
     ) -> Result:
         """Start one query. Returns once it is planned; rows are computed while they are read.
-        Pass a `cancel_token` to be able to cancel it before this returns.
+        Pass a `cancel_token` to be able to cancel it before this returns, and `keyed_views` to read
+        keyed tables as these show them.
 
         `Malformed` and `Unknown` say what is wrong with the text and where, `TooLarge` which limit
         it exceeds, `Overloaded` that too many queries are running.
@@ -161,8 +184,9 @@ class Engine:
             stack.callback(span.end)
             self._begin_timeout(config, cancel_token, stack)
             bytes_max = None if limits is None else limits.bytes_max
+            pins = KeyedPins(self._keyed, keyed_views)
             try:
-                started = self._start(text, config, cancel_token, bytes_max)
+                started = self._start(text, config, cancel_token, bytes_max, pins)
             except FrazilError as error:
                 QUERIES.add(outcome=type(error).__name__)
                 span.note(outcome=type(error).__name__)
@@ -213,16 +237,21 @@ class Engine:
         stack.callback(self._note_duration, self._clock.monotonic_ns())
 
     def _start(
-        self, text: str, config: QueryConfig, cancel_token: CancelToken, bytes_max: int | None
+        self,
+        text: str,
+        config: QueryConfig,
+        cancel_token: CancelToken,
+        bytes_max: int | None,
+        pins: KeyedPins,
     ) -> _Started:
-        request = self._plan_request(text, self._views(), config)
+        request = self._plan_request(text, self._views(), config, pins)
         with ExitStack() as stack:
             worker = self._workers.take()
             stack.callback(self._workers.give_back, worker)
             cancel_token.attach(worker)
-            planned = self._plan(worker, request)
+            planned = self._plan(worker, request, pins)
             worker.limit_bytes(bytes_max)
-            started = self._run(worker, planned, config, cancel_token)
+            started = self._run(worker, planned, config, cancel_token, pins)
             stack.pop_all()  # the worker belongs to the run now
             stack.callback(started.run.close)
             cancel_token.attach(started.run)
@@ -230,7 +259,11 @@ class Engine:
         return started
 
     def _plan_request(
-        self, text: str, views: Mapping[str, ViewDefinition], config: QueryConfig
+        self,
+        text: str,
+        views: Mapping[str, ViewDefinition],
+        config: QueryConfig,
+        pins: KeyedPins,
     ) -> PlanRequest:
         lower = text.lower()
         is_listing = any(word in lower for word in LISTING)
@@ -239,8 +272,9 @@ class Engine:
         return PlanRequest(
             text=text,
             topics=self._topics_for(texts, is_listing=is_listing),
-            tables=self._other_tables(texts, is_listing=is_listing),
-            is_listing=is_listing and (self._topics or self._external) is not None,
+            tables=self._tables(texts, pins, is_listing=is_listing),
+            keyed=tuple(pins.views),
+            is_listing=is_listing,
             views=used,
             now_us=self._clock.wall_ms() * US_PER_MS,
             memory_bytes_max=config.memory_bytes_max,
@@ -254,22 +288,27 @@ class Engine:
             return tuple(self._topics.names())
         return tuple(self._topics.known()) if TOPIC_PREFIX in text.lower() else ()
 
-    def _other_tables(self, text: str, *, is_listing: bool) -> tuple[tuple[str, bytes], ...]:
-        """Return the tables that neither come from the log nor are built in."""
+    def _tables(
+        self, text: str, pins: KeyedPins, *, is_listing: bool
+    ) -> tuple[tuple[str, bytes], ...]:
+        """Return the tables that neither come from the log nor are built in and that a text may
+        name, with their schemas. Those that the catalog got since are found when planning fails."""
         return (
-            *self._lake_tables(text, is_listing=is_listing),
+            *pins.tables(text, is_listing=is_listing),
+            *self._lake_tables(text, pins, is_listing=is_listing),
             *external_schemas(self._external, text, is_listing=is_listing),
         )
 
-    def _lake_tables(self, text: str, *, is_listing: bool) -> tuple[tuple[str, bytes], ...]:
+    def _lake_tables(
+        self, text: str, pins: KeyedPins, *, is_listing: bool
+    ) -> tuple[tuple[str, bytes], ...]:
         """Return the other tables of the lake that a text may name, such as those loaded from
-        files, with their schemas. Those that the catalog got since are found when planning fails.
-        """
+        files. Keyed tables are read from their segments, also if they are frozen there."""
         if self._lake is None:
             return ()
         lower = text.lower()
         names = self._lake.other_tables() if is_listing else self._lake.known_others
-        names = names if is_listing else tuple(name for name in names if name in lower)
+        names = pins.without(name for name in names if is_listing or name in lower)
         if not names:
             return ()
         tables = self._lake.pin(names).tables
@@ -295,19 +334,26 @@ class Engine:
         """Return the names of all tables and built-in views."""
         topics = () if self._topics is None else self._topics.names()
         others = () if self._lake is None else self._lake.other_tables()
-        return {*self._schemas, *VIEW_NAMES, *topics, *others, *self._external_names()}
+        keyed, external = self._keyed.names(), self._external_names()
+        return {*self._schemas, *VIEW_NAMES, *topics, *others, *keyed, *external}
 
     def _external_names(self) -> Collection[str]:
         return () if self._external is None else self._external.names()
 
+    def check_keyed_name(self, name: str) -> None:
+        """Raise `Conflict` if no keyed table with this name may be created."""
+        if name in {*self.table_names(), *self._views()} or name.startswith(RESERVED):
+            raise Conflict(f"{name} is the name of a table or view, or reserved; choose another")
+
     def check_loaded_name(self, name: str) -> None:
         """Raise `Conflict` if no table with this name may be loaded from files."""
         topics = () if self._topics is None else self._topics.names()
-        taken = {*self._schemas, *VIEW_NAMES, *topics, *self._views(), *self._external_names()}
+        keyed, external = self._keyed.names(), self._external_names()
+        taken = {*self._schemas, *VIEW_NAMES, *topics, *self._views(), *keyed, *external}
         if name in taken or name.startswith(RESERVED):
             raise Conflict(
-                f"{name} is the name of a view, of an external table, of a table that is filled "
-                "from the log, or reserved; choose another"
+                f"{name} is the name of a view, of a keyed or external table, of a table that is "
+                "filled from the log, or reserved; choose another"
             )
 
     def check_external_name(self, name: str) -> None:
@@ -343,30 +389,38 @@ class Engine:
             worker = self._workers.take()
             stack.callback(self._workers.give_back, worker)
             cancel_token.attach(worker)
-            planned = self._plan(worker, self._plan_request(text, views, self._config))
+            pins = KeyedPins(self._keyed)
+            planned = self._plan(worker, self._plan_request(text, views, self._config, pins), pins)
             return pa.ipc.read_schema(pa.py_buffer(planned.plan.schema))
 
-    def _plan(self, worker: Worker, request: PlanRequest) -> Planned:
+    def _plan(self, worker: Worker, request: PlanRequest, pins: KeyedPins) -> Planned:
         try:
             return worker.plan(request)
         except Unknown:
             # The table may be one that only the lake has; if not, the error lists all tables.
             topics = () if self._topics is None else tuple(self._topics.names())
-            tables = self._other_tables("", is_listing=True)
+            tables = self._tables("", pins, is_listing=True)
             if request.is_listing or not (topics or tables):
                 raise
-            every = msgspec.structs.replace(request, topics=topics, tables=tables, is_listing=True)
+            every = msgspec.structs.replace(
+                request, topics=topics, tables=tables, keyed=tuple(pins.views), is_listing=True
+            )
             return worker.plan(every)
 
     def _run(
-        self, worker: Worker, planned: Planned, config: QueryConfig, cancel_token: CancelToken
+        self,
+        worker: Worker,
+        planned: Planned,
+        config: QueryConfig,
+        cancel_token: CancelToken,
+        pins: KeyedPins,
     ) -> _Started:
         """Run a planned query over the rows of now. If a segment file is removed or replaced
         meanwhile, its rows are somewhere else: look again."""
         schemas = tables_of(self._schemas, planned.sql)
         gone = None
         for _ in range(TRIES_MAX):
-            pruned = self._prune(planned, cancel_token)
+            pruned = self._prune(planned, cancel_token, pins)
             with references_of(pruned, planned.plan.scans, schemas, config.apart_bytes_max) as (
                 refs,
                 files,
@@ -381,14 +435,18 @@ class Engine:
         assert gone is not None
         raise Unavailable(f"{gone.path} cannot be read; see the log of the node, and retry")
 
-    def _prune(self, planned: Planned, cancel_token: CancelToken) -> dict[str, PrunedScan]:
+    def _prune(
+        self, planned: Planned, cancel_token: CancelToken, pins: KeyedPins
+    ) -> dict[str, PrunedScan]:
         scans = planned.plan.scans
         pruned = scan_external(self._external, scans, planned.sql, cancel_token.check)
         others = [table for table in scans if table not in pruned]
-        rows = self._tiers.rows(others, planned.sql, cancel_token.check)
-        pruned |= {table: prune(rows[table], scans[table].conditions) for table in others}
-        read = sum(len(scan.parts) for scan in pruned.values())
-        total = sum(scan.piece_count + scan.file_count for scan in pruned.values())
+        rows = self._tiers.rows(others, planned.sql, cancel_token.check, pins)
+        pruned |= {
+            table: prune(rows[table], scans[table].conditions, self._bounds) for table in others
+        }
+        read = sum(scan.read_count for scan in pruned.values())
+        total = sum(scan.total_count for scan in pruned.values())
         PIECES.add(read, what="read")
         PIECES.add(total - read, what="skipped")
         return pruned

@@ -6,6 +6,7 @@ plan.py           QueryPlan: scans, predicates, columns; the check of scans that
 predicates.py     what a filter requires of each column
 count_rewrite.py  CountQuery: queries that only count rows
 pruning.py        which pieces and data files can match
+keyed_pruning.py  which row segments of keyed tables can match; look-ups by key
 projection.py     which columns are registered
 external_scan.py  which files of external tables are fetched and read
 explain.py        what EXPLAIN adds

@@ -95,6 +95,8 @@ def sum_counts(sql: EngineText) -> EngineText | None:
         text=text,
         original=sql.original,
         as_ofs=sql.as_ofs,
+        changes=sql.changes,
+        keyed=sql.keyed,
         topics=sql.topics,
         tables=sql.tables,
     )

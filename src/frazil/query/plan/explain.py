@@ -43,10 +43,11 @@ def _table_scan(table: str, scan: PrunedScan) -> TableScan:
     ]
     return TableScan(
         table=table,
-        hot_rows=sum(piece.row_count for piece in scan.pieces),
-        hot_bytes=sum(batch.nbytes for piece in scan.pieces for batch in piece.batches),
-        hot_pieces=len(scan.pieces),
-        hot_pieces_all=scan.piece_count,
+        hot_rows=sum(piece.row_count for piece in scan.pieces) + _keyed_rows(scan),
+        hot_bytes=sum(batch.nbytes for piece in scan.pieces for batch in piece.batches)
+        + _keyed_bytes(scan),
+        hot_pieces=scan.read_count - len(scan.files),
+        hot_pieces_all=scan.piece_count + scan.segment_count,
         lake_rows=sum(file.row_count for file in scan.files),
         lake_bytes=sum(file.size_bytes for file in scan.files),
         lake_files=len(scan.files),
@@ -55,3 +56,14 @@ def _table_scan(table: str, scan: PrunedScan) -> TableScan:
         snapshots=list(dict.fromkeys(snapshots)),
         skipped=dict(scan.skipped),
     )
+
+
+def _keyed_rows(scan: PrunedScan) -> int:
+    return 0 if scan.keyed is None else scan.keyed.row_count
+
+
+def _keyed_bytes(scan: PrunedScan) -> int:
+    if scan.keyed is None:
+        return 0
+    found: int = sum(batch.nbytes for batch in scan.keyed.found)
+    return found + sum(part.segment.size_bytes for part in scan.keyed.parts)

@@ -67,9 +67,9 @@ class Planner:
             raise _view_error(error, failures) from None
 
     def _session_for(self, sql: EngineText, failures: Mapping[str, str]) -> _Kept:
-        """Return the shared session, or one with the topics, views or AS OF tables of this text.
+        """Return the shared session, or one with the topics, views and AS OF tables of this text.
         The last one of topics and views is kept: a new one takes 7 ms."""
-        if sql.as_ofs:
+        if sql.as_ofs or sql.changes:
             return self._session_with_views(sql, failures)
         if not sql.topics and not sql.tables and not sql.views:
             return _Kept(self._session, failures)

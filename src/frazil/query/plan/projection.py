@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from frazil.query.plan.plan import TableScans
 from frazil.query.plan.session import may_name_views
-from frazil.query.scan.table_rows import RowsByTable
+from frazil.query.scan.table_rows import LIVE, RowsByTable
 from frazil.results import tokens
 
 _BEFORE_ALL = frozenset({"select", "distinct", "all", ",", ".", "("})
@@ -57,6 +57,7 @@ def narrowed(rows: RowsByTable, columns: Mapping[str, Sequence[str]]) -> RowsByT
         table: replace(
             table_rows,
             batches=[batch.select(columns[table]) for batch in table_rows.batches],
+            versions=[batch.select([*columns[table], LIVE]) for batch in table_rows.versions],
             columns=columns[table],
         )
         for table, table_rows in rows.items()

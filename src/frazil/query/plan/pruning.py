@@ -7,11 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from frazil.query.plan.predicates import AS_TIME, Conditions, Predicate, both, is_never
+from frazil.query.plan.keyed_pruning import SegmentBounds, prune_keyed
+from frazil.query.plan.predicates import (
+    ANYTHING,
+    AS_TIME,
+    Conditions,
+    Predicate,
+    both,
+    is_never,
+)
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
     from frazil.lake import TableFile
+    from frazil.query.scan.keyed_rows import KeyedScan
     from frazil.query.scan.tiers import TierRows
 
 Bounds = tuple[int | str, int | str]
@@ -35,6 +44,8 @@ class PrunedScan:
     row_count: int
     skipped: tuple[tuple[str, int], ...]
     """Each reason with the number of pieces and data files it skipped."""
+    segment_count: int = 0
+    """Row segments, of a keyed table."""
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -49,12 +60,29 @@ class PrunedScan:
         return tuple(part for rows in self.tier_rows for part in rows.parts)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether every row of the pieces and data files is a row of the table."""
-        return len(self.tier_rows) == 1 and self.tier_rows[0].where is None
+    def keyed(self) -> KeyedScan | None:
+        """What is read of a keyed table; None for any other."""
+        return next((rows.keyed for rows in self.tier_rows if rows.keyed is not None), None)
+
+    @property
+    def read_count(self) -> int:
+        """Pieces, row segments and data files that are read."""
+        return len(self.parts) + (0 if self.keyed is None else len(self.keyed.parts))
+
+    @property
+    def total_count(self) -> int:
+        """Pieces, row segments and data files that there are."""
+        return self.piece_count + self.file_count + self.segment_count
 
     def describe(self, table: str) -> str:
         """Return the lines that EXPLAIN shows."""
+        keyed = self.keyed
+        if keyed is not None:
+            line = (
+                f"{table}: reads {len(keyed.parts)} of {self.segment_count} row segments, "
+                f"{keyed.row_count} of {self.row_count} rows, {keyed.note}"
+            )
+            return "\n".join([line, *(f"  skips {n}: {why}" for why, n in self.skipped)])
         rows = sum(part.row_count for part in self.parts)
         files = f" and {len(self.files)} of {self.file_count} files" if self.file_count else ""
         lines = [
@@ -69,8 +97,15 @@ class PrunedScan:
         return "\n".join(lines)
 
 
-def prune(tier_rows: Sequence[TierRows], conditions: Conditions) -> PrunedScan:
-    """Skip pieces and data files that cannot have a matching row."""
+def prune(
+    tier_rows: Sequence[TierRows], conditions: Conditions, bounds: SegmentBounds | None = None
+) -> PrunedScan:
+    """Skip pieces, row segments and data files that cannot have a matching row. `bounds` are those
+    of row segments that are known."""
+    if len(tier_rows) == 1 and tier_rows[0].keyed is not None:
+        return _prune_keyed(tier_rows[0], conditions, bounds or SegmentBounds())
+    if any(rows.is_frozen for rows in tier_rows):
+        conditions = ANYTHING  # columns of users may have the names of ours, and other meanings
     window = time_window(conditions)
     skipped: Counter[str] = Counter()
     kept = []
@@ -91,6 +126,19 @@ def prune(tier_rows: Sequence[TierRows], conditions: Conditions) -> PrunedScan:
         file_count=sum(len(rows.files) for rows in tier_rows),
         row_count=sum(part.row_count for rows in tier_rows for part in rows.parts),
         skipped=tuple(skipped.items()),
+    )
+
+
+def _prune_keyed(rows: TierRows, conditions: Conditions, bounds: SegmentBounds) -> PrunedScan:
+    assert rows.keyed is not None
+    kept, skipped = prune_keyed(rows.keyed, conditions, bounds)
+    return PrunedScan(
+        tier_rows=(replace(rows, keyed=kept),),
+        piece_count=0,
+        file_count=0,
+        row_count=rows.keyed.row_count,
+        skipped=tuple(skipped.items()),
+        segment_count=len(rows.keyed.parts),
     )
 
 
@@ -136,7 +184,8 @@ def _reason_to_skip_file(file: TableFile, conditions: Conditions, window: Predic
 
 
 def _may_match(bounds: Bounds | None, predicate: Predicate, scale: int = 1) -> bool:
-    """Return whether a value within these bounds, times `scale`, may match."""
+    """Return whether a value within these bounds may match. `scale`: nanoseconds of a unit of the
+    bounds, for times."""
     if bounds is None:
         return True
     least, greatest = bounds

@@ -11,11 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
-from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
+from datafusion import (
+    DataFrame,
+    RuntimeEnvBuilder,
+    SessionConfig,
+    SessionContext,
+    SQLOptions,
+    column,
+)
 
 from frazil.query.functions.register import QueryContext, functions
 from frazil.query.scan.parquet_scan import parquet_frame, union
-from frazil.query.scan.table_rows import TableRows
+from frazil.query.scan.table_rows import LIVE, TableRows
 from frazil.query.sql.entry_spans import VIEW as ENTRY_SPANS
 from frazil.query.sql.entry_spans import is_entry
 from frazil.query.sql.table_names import LISTING
@@ -89,7 +96,7 @@ def _settings(partitions: int) -> SessionConfig:
 
 def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: TableRows) -> None:
     """Register the rows of a table."""
-    if not rows.scans:
+    if not rows.scans and not rows.versions:
         _add_batches(session, name, schema, rows.batches)
         return
     frames = [
@@ -100,6 +107,10 @@ def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: Table
         hot = f"_hot_{name}"
         _add_batches(session, hot, schema, rows.batches)
         frames.append(session.table(hot))
+    if rows.versions:
+        versions = f"_versions_{name}"
+        _add_batches(session, versions, schema, rows.versions)
+        frames.append(session.table(versions).filter(column(LIVE)))
     session.register_view(name, union(frames, rows.columns or schema.names))
 
 

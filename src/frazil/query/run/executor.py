@@ -61,10 +61,11 @@ class Executor:
         sql = replace(translate(request.text), views=request.views.texts)
         if request.topics or request.tables:
             names = {token.name for token in tokens(sql.expanded)}
+            names |= {as_of.table for as_of in sql.as_ofs} | {call.table for call in sql.changes}
             is_all = request.is_listing
             topics = (name for name in request.topics if is_all or name in names)
             tables = (table for table in request.tables if is_all or table[0] in names)
-            sql = replace(sql, topics=tuple(topics), tables=tuple(tables))
+            sql = replace(sql, topics=tuple(topics), tables=tuple(tables), keyed=request.keyed)
         return Planned(sql, self._planner.plan(sql, request.now_us, request.views.failures))
 
     def schemas_of(self, sql: EngineText) -> Mapping[str, pa.Schema]:
@@ -173,7 +174,7 @@ class _Query:
         lower = text.lower()
         for name, schema in schemas.items():
             # Registering takes time, and a table that the text does not name is never resolved.
-            if has_views or name in lower:
+            if has_views or name.lower() in lower:
                 add_table(session, name, schema, rows.get(name, NO_ROWS))
         if has_views:
             add_views(session)

@@ -18,20 +18,14 @@ from frazil.disk import RealDisk, descriptor_path
 from frazil.errors import Corrupt
 from frazil.hot import ArrowSegment, Extent, conformed, open_segment, read_extent
 from frazil.query.run.copied_rows import with_all_columns
+from frazil.query.run.frozen_files import frozen_part
 from frazil.query.run.references import FileRef, PieceRef, Position, RowRefs, ScanRefs, SealedRef
+from frazil.query.run.row_segment_cache import FileGone, RowSegmentCache
 from frazil.query.scan.table_rows import FilePart, PiecePart, ScanParts
 from frazil.query.scan.tiers import batch_from
 
 SEGMENTS_MAX = 4096
 FILES_MAX = 65_536
-
-
-class FileGone(Exception):
-    """A segment file is not there any more."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
 
 
 class PartCache:
@@ -44,6 +38,7 @@ class PartCache:
         self._pieces: dict[tuple[str, int], dict[tuple[int, int | None], PiecePart]] = {}
         """By segment; then by stream and offset."""
         self._files: OrderedDict[tuple[str, str], FilePart] = OrderedDict()
+        self._rows = RowSegmentCache()
 
     def scans(
         self, refs: RowRefs, files: Sequence[int], schemas: Mapping[str, pa.Schema]
@@ -59,11 +54,15 @@ class PartCache:
             }
 
     def _scan(self, refs: ScanRefs, files: Sequence[int], schema: pa.Schema) -> ScanParts:
-        pieces = (self._piece(ref, files, schema) for ref in refs.pieces)
+        pieces = [self._piece(ref, files, schema) for ref in refs.pieces]
+        pieces += [self._rows.part(ref, schema) for ref in refs.segments if ref.live is None]
+        pieces += [frozen_part(refs.root or "", ref, refs.columns, schema) for ref in refs.frozen]
+        versions = [ref for ref in refs.segments if ref.live is not None]
         return ScanParts(
             pieces=tuple(piece for piece in pieces if piece.batches),
+            versions=tuple(self._rows.versions(ref, files[0], schema) for ref in versions),
             files=tuple(self._file(refs.root or "", ref) for ref in refs.files),
-            root=refs.root,
+            root=refs.root if refs.files else None,
             schema=None if refs.schema is None else pa.ipc.read_schema(pa.py_buffer(refs.schema)),
             where=refs.where,
         )
@@ -117,6 +116,7 @@ class PartCache:
         for key in list(self._segments):
             if not Path(key[0]).exists():
                 self._drop(key)
+        self._rows.drop_missing()
 
     def _drop(self, key: tuple[str, int]) -> None:
         del self._segments[key], self._pieces[key]

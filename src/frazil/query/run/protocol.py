@@ -55,7 +55,10 @@ class PlanRequest(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     topics: tuple[str, ...]
     """Tables of topics that the text may name."""
     tables: tuple[tuple[str, bytes], ...] = ()
-    """Other tables of the lake that the text may name, and their schemas as Arrow IPC."""
+    """Keyed tables and other tables of the lake that the text may name, with their schemas as Arrow
+    IPC."""
+    keyed: tuple[str, ...] = ()
+    """Which of them are keyed tables."""
     is_listing: bool = False
     """Whether all of them are needed, not only those that the text names."""
     views: EngineViews = EngineViews()

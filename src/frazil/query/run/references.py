@@ -4,13 +4,15 @@ sealed   path and stream of a segment file, which the worker maps
 shared   extents of a memory file, which comes with the message
 copied   extent of another memory file, made for this query: small or rare rows
 file     path of a data file of the lake
+segment  path of a row segment of a keyed table, and the bits of its live row versions
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,13 +21,16 @@ import pyarrow as pa
 from frazil.disk import descriptor_path, memory_file
 from frazil.errors import TooLarge
 from frazil.query.plan.plan import TableScans
-from frazil.query.plan.predicates import Conditions
+from frazil.query.plan.predicates import ANYTHING, Conditions
 from frazil.query.plan.pruning import PrunedScan
 from frazil.query.run.copied_rows import matching_batches
+from frazil.query.scan.keyed_tables import keyed_schema
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
+    from frazil.query.scan.keyed_rows import KeyedScan
     from frazil.query.scan.tiers import TierRows
+    from frazil.tables import RowsPart, TableDefinition
 
 Position = tuple[int, int]
 """Position and length in a memory file."""
@@ -68,10 +73,35 @@ class FileRef(msgspec.Struct, frozen=True, array_like=True):
     time_max_us: int | None
 
 
+class SegmentRef(msgspec.Struct, frozen=True, array_like=True):
+    """A row segment of a keyed table, in a file."""
+
+    path: str
+    check: int
+    length: int
+    """Row versions from the first on that belong to the query."""
+    version: int
+    """Of the definition whose columns the query reads."""
+    live: tuple[int, int, int] | None
+    """Position and length of the bits among the copied rows, and the first bit of the first byte;
+    None if all row versions are live."""
+
+
+class FrozenRef(msgspec.Struct, frozen=True, array_like=True):
+    """A data file of a keyed table in the lake, and the file with its dead positions."""
+
+    path: str
+    deletes: str | None
+
+
 class ScanRefs(msgspec.Struct, frozen=True, kw_only=True):
     """What is read of one table, of one snapshot."""
 
     pieces: list[PieceRef]
+    segments: list[SegmentRef] = []
+    frozen: list[FrozenRef] = []
+    columns: list[str] = []
+    """Columns that are read of frozen files."""
     files: list[FileRef]
     root: str | None
     schema: bytes | None
@@ -120,7 +150,19 @@ def _scan_refs(
     memory_index: Callable[[int], int],
 ) -> ScanRefs:
     columns = schema.names if scans.columns is None else list(scans.columns)
+    if rows.keyed is not None:
+        return _keyed_refs(rows.keyed, columns or schema.names[:1], copies)
     view = rows.view
+    if rows.is_frozen and view is not None:
+        return ScanRefs(
+            pieces=[],
+            files=[],
+            frozen=[FrozenRef(file.path, file.deletes) for file in rows.files],
+            columns=columns or schema.names[:1],
+            root=view.root,
+            schema=None,
+            where=None,
+        )
     return ScanRefs(
         pieces=[
             _piece_ref(piece, scans.conditions, columns, copies, memory_index)
@@ -171,6 +213,43 @@ def _piece_ref(
     )
 
 
+def _keyed_refs(scan: KeyedScan, columns: list[str], copies: _Copies) -> ScanRefs:
+    """Refer to segments in files; copy the live rows of the others, which are in memory, or in a
+    file that was merged with others meanwhile."""
+    segments, copied = [], [batch.select(columns) for batch in scan.found]
+    for part in scan.parts:
+        location = part.segment.location
+        if location is None or not Path(location.path).exists():
+            copied.append(_live_rows(part, scan.definition, columns))
+            continue
+        live = None if part.live is None else copies.add_bits(part.live)
+        version = scan.definition.version
+        segments.append(SegmentRef(location.path, location.check, part.length, version, live))
+    position = copies.add(matching_batches(copied, ANYTHING, columns)) if copied else None
+    row_count = sum(batch.num_rows for batch in copied)
+    return ScanRefs(
+        pieces=[PieceRef(row_count, None, None, None, None, position, None)],
+        segments=segments,
+        files=[],
+        root=None,
+        schema=None,
+        where=None,
+    )
+
+
+def _live_rows(
+    part: RowsPart, definition: TableDefinition, columns: Sequence[str]
+) -> pa.RecordBatch:
+    """Return these columns of the live rows, in the types of the table."""
+    from frazil.tables import upgraded
+
+    fields = {field.name: field for field in keyed_schema(definition)}
+    batch = part.batch
+    present = batch.select([name for name in columns if name in batch.schema.names])
+    rows = upgraded(present, pa.schema([fields[name] for name in columns]))
+    return rows if part.live is None else rows.filter(part.live)
+
+
 class _Copies:
     """The memory file of the rows that are copied for one query."""
 
@@ -196,6 +275,15 @@ class _Copies:
             return None
         writer.close()
         return begin, self._sink.tell() - begin
+
+    def add_bits(self, bits: pa.BooleanArray) -> tuple[int, int, int]:
+        """Copy the bits of an array; return position, length, and its first bit in the first
+        byte."""
+        first = bits.offset // 8
+        data = bits.buffers()[1].slice(first, -(-(bits.offset + len(bits)) // 8) - first)
+        begin = self._sink.tell()
+        self._sink.write(data)
+        return begin, data.size, bits.offset % 8
 
     def finish(self) -> None:
         self._sink.close()

@@ -18,7 +18,7 @@ import pyarrow as pa
 from frazil.errors import FrazilError
 from frazil.model import NS_PER_MS, MiB, SystemClock
 from frazil.query.run.executor import Executor
-from frazil.query.run.part_cache import FileGone, PartCache
+from frazil.query.run.part_cache import PartCache
 from frazil.query.run.protocol import (
     MEMORY_SLACK,
     Failed,
@@ -35,6 +35,7 @@ from frazil.query.run.protocol import (
     send,
     send_rows,
 )
+from frazil.query.run.row_segment_cache import FileGone
 
 UNMAP_MS = 2000
 """How often removed files are unmapped, also while queries keep coming."""

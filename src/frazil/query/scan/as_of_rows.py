@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from frazil.errors import Unavailable, Unknown
 from frazil.model import TopicPartition
+from frazil.query.sql.as_of import AsOf
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
@@ -70,6 +71,23 @@ def snapshot_at(view: TableView, time_us: int) -> SnapshotInfo | None:
             f"{_time(line[0].committed_ms * US_PER_MS)} have expired; {_list(view)}"
         )
     return None
+
+
+def keyed_snapshot(view: TableView, as_of: AsOf) -> SnapshotInfo:
+    """Return the snapshot of a keyed table with exactly these offsets, or the last one at a
+    time."""
+    if as_of.time_us is not None:
+        then = snapshot_at(view, as_of.time_us)
+        if then is None:
+            raise Unknown(f"{view.name} had no snapshot at {_time(as_of.time_us)}; {_list(view)}")
+        return then
+    assert as_of.offsets is not None
+    wanted = {0: as_of.offsets} if isinstance(as_of.offsets, int) else dict(as_of.offsets)
+    for snapshot in view.snapshots:
+        offsets = {place.partition: offset for place, offset in (snapshot.offsets or {}).items()}
+        if offsets == wanted:
+            return snapshot
+    raise Unknown(f"no snapshot of {view.name} ends at these offsets; {_list(view)}")
 
 
 def rows_between(view: TableView, since: Offsets, time_us: int) -> str:

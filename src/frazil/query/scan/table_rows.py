@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
+LIVE = "_frazil_live"
+"""The column that says which row versions of a keyed table are rows."""
+
 
 class ParquetScan(msgspec.Struct, frozen=True, kw_only=True):
     """Data files of one table to read."""
@@ -24,6 +27,8 @@ class TableRows:
     """The rows of one table: batches in memory and data files of the lake."""
 
     batches: Sequence[pa.RecordBatch] = ()
+    versions: Sequence[pa.RecordBatch] = ()
+    """Row versions of keyed tables: those are rows whose last column, `LIVE`, is true."""
     scans: Sequence[ParquetScan] = ()
     lake_schema: pa.Schema | None = None
     """All columns of the table, with the types of its data files."""
@@ -33,7 +38,8 @@ class TableRows:
     @property
     def scan_count(self) -> int:
         """How many inputs DataFusion reads for one scan of the table."""
-        return len(self.scans) + bool(self.batches or not self.scans)
+        other = bool(self.versions) + len(self.scans)
+        return other + bool(self.batches or not other)
 
 
 NO_ROWS = TableRows()
@@ -44,7 +50,7 @@ RowsByTable = Mapping[str, TableRows]
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
 class PiecePart:
-    """A piece of the hot tier, mapped or copied."""
+    """A piece of the hot tier or a row segment, mapped or copied."""
 
     batches: tuple[pa.RecordBatch, ...]
     row_count: int
@@ -70,6 +76,8 @@ class ScanParts:
     """Pieces and data files to read of one table, of one snapshot."""
 
     pieces: tuple[PiecePart, ...] = ()
+    versions: tuple[pa.RecordBatch, ...] = ()
+    """Row versions of a keyed table, with the column `LIVE`."""
     files: tuple[FilePart, ...] = ()
     root: str | None = None
     """The folder of the data files; None without a snapshot."""
@@ -84,14 +92,16 @@ class ScanParts:
 
 
 def is_plain(scans: Sequence[ScanParts]) -> bool:
-    """Return whether every row of the pieces and data files is a row of the table."""
-    return len(scans) == 1 and scans[0].where is None
+    """Return whether every row of the pieces and data files is a row of the table, and there are
+    no others."""
+    return len(scans) == 1 and scans[0].where is None and not scans[0].versions
 
 
 def rows_of(scans: Sequence[ScanParts]) -> TableRows:
     """Return all rows of one table, for DataFusion."""
     return TableRows(
         batches=[batch for scan in scans for piece in scan.pieces for batch in piece.batches],
+        versions=[batch for scan in scans for batch in scan.versions],
         scans=[
             ParquetScan(root=scan.root, paths=tuple(f.path for f in scan.files), where=scan.where)
             for scan in scans

@@ -16,9 +16,10 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.errors import Unavailable, Unknown
+from frazil.errors import Malformed, OutOfRange, Unavailable, Unknown
 from frazil.model import TopicPartition
 from frazil.query.scan.as_of_rows import (
+    keyed_snapshot,
     may_have_rows_between,
     piece_until,
     rows_between,
@@ -27,6 +28,8 @@ from frazil.query.scan.as_of_rows import (
 )
 from frazil.query.scan.audit_table import audit_of
 from frazil.query.scan.copy_history import copy_history_of
+from frazil.query.scan.keyed_rows import KeyedScan, changes_scan, keyed_scan
+from frazil.query.scan.keyed_tables import KeyedPins
 from frazil.query.scan.pipe_history import pipe_history_of
 from frazil.query.scan.snapshots_table import snapshots_of
 from frazil.query.sql.as_of import COPY_HISTORY, PIPE_HISTORY, SNAPSHOTS, STATEMENT_AUDIT, AsOf
@@ -50,6 +53,10 @@ class TierRows:
     """The snapshot that the data files belong to."""
     where: str | None = None
     """SQL filter on the rows of the data files; None to read all."""
+    keyed: KeyedScan | None = None
+    """What is read of a keyed table."""
+    is_frozen: bool = False
+    """Whether the data files are those of a keyed table: some of their rows may be dead."""
 
     @property
     def parts(self) -> tuple[Piece | TableFile, ...]:
@@ -78,14 +85,69 @@ class Tiers:
         counts kept for it stay valid."""
 
     def rows(
-        self, tables: Iterable[str], sql: EngineText, check: Callable[[], None] = lambda: None
+        self,
+        tables: Iterable[str],
+        sql: EngineText,
+        check: Callable[[], None] = lambda: None,
+        pins: KeyedPins | None = None,
     ) -> dict[str, tuple[TierRows, ...]]:
         """Return the rows of these tables now, or at their AS OF time. Calls `check` between long
         steps. `Unavailable` if a tier cannot be read."""
-        tables = list(tables)
+        keyed = {} if pins is None else self._keyed_rows(tables, sql, pins)
+        return {**keyed, **self._other_rows([t for t in tables if t not in keyed], sql, check)}
+
+    def _keyed_rows(
+        self, tables: Iterable[str], sql: EngineText, pins: KeyedPins
+    ) -> dict[str, tuple[TierRows, ...]]:
+        """Return the rows of keyed tables, and of `changes(…)`."""
+        as_ofs = {as_of.name: as_of for as_of in sql.as_ofs}
+        calls = {call.name: call for call in sql.changes}
+        rows: dict[str, tuple[TierRows, ...]] = {}
+        for name in tables:
+            as_of = as_ofs.get(name)
+            table = name if as_of is None else as_of.table
+            if name in calls:
+                rows[name] = (TierRows(keyed=changes_scan(pins, calls[name])),)
+            elif table in pins.views:
+                rows[name] = self._keyed_table(pins, table, as_of)
+        return rows
+
+    def _keyed_table(self, pins: KeyedPins, table: str, as_of: AsOf | None) -> tuple[TierRows, ...]:
+        """Return the rows of a keyed table, from its segments or, if these no longer have them,
+        from a snapshot of the lake."""
+        if as_of is not None and as_of.version is not None:
+            return (self._frozen(table, as_of),)
+        try:
+            return (TierRows(keyed=keyed_scan(pins, table, as_of)),)
+        except OutOfRange as error:
+            if as_of is None or self._lake is None:
+                raise
+            try:
+                return (self._frozen(table, as_of),)
+            except (Unavailable, Unknown) as other:
+                raise OutOfRange(f"{error}; {other}") from None
+
+    def _frozen(self, table: str, as_of: AsOf) -> TierRows:
+        """Return the rows of a keyed table in a snapshot of the lake."""
+        view = None if self._lake is None else self._lake.pin([table]).tables[table]
+        if view is None or self._lake is None or not view.schema.names:
+            raise Unavailable(f"the lake has no snapshot of table {table}")
+        if as_of.version is not None:
+            frozen = snapshot_by_version(self._lake, view, as_of.version)
+        else:
+            frozen = self._lake.at(table, keyed_snapshot(view, as_of).snapshot_id)
+        return replace(_lake_rows(frozen), is_frozen=True)
+
+    def _other_rows(
+        self, tables: list[str], sql: EngineText, check: Callable[[], None]
+    ) -> dict[str, tuple[TierRows, ...]]:
+        """Return the rows of all tables but keyed ones."""
         if not tables:
             return {}
         as_ofs = {as_of.name: as_of for as_of in sql.as_ofs}
+        for as_of in as_ofs.values():
+            if as_of.name in tables and as_of.offsets is not None:
+                raise Malformed(f"{as_of.table} is not a keyed table: AS OF OFFSET is for those")
         bases = {name: as_ofs[name].table if name in as_ofs else name for name in tables}
         hot = self._snapshot()  # before the lake: see frazil.lake.scan.view
         view = None if self._lake is None else self._lake.pin()

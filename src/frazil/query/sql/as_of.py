@@ -1,4 +1,5 @@
-"""Time travel: `FROM logs FOR SYSTEM_TIME AS OF TIMESTAMP '...'`, `FOR SYSTEM_VERSION AS OF ...`.
+"""Time travel: `FROM logs FOR SYSTEM_TIME AS OF TIMESTAMP '...'`, `FOR SYSTEM_VERSION AS OF ...`;
+for keyed tables also `FOR SYSTEM_VERSION AS OF OFFSET 42`.
 
 DataFusion has no such clause. An AS OF table becomes a separate table with a numbered name, and an
 alias under which the rest of the text refers to it:
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pyarrow as pa
 
 from frazil.errors import Malformed, TooLarge, Unknown
@@ -31,7 +33,7 @@ WITHOUT_SNAPSHOTS = frozenset({SNAPSHOTS, STATEMENT_AUDIT, COPY_HISTORY, PIPE_HI
 
 AS_OF_MAX = 8
 """AS OF tables in one text."""
-SNAPSHOT_ID_MAX = 2**63 - 1
+SNAPSHOT_ID_MAX = OFFSET_MAX = 2**63 - 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FOLLOWING = frozenset(
     {"where", "group", "order", "limit", "offset", "fetch", "having", "window", "qualify", "for"}
@@ -52,6 +54,8 @@ class AsOf:
     """Snapshot id or tag."""
     time_us: int | None = None
     """Or the time at which rows were visible."""
+    offsets: int | Mapping[int, int] | None = None
+    """Or the offsets of a keyed table, by partition; a number if it has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,25 +89,29 @@ def _clause(parsed: Sequence[Token], at: int, number: int, text: str) -> Clause:
         begin -= 2
     name = f"_as_of_{number}_{table}"
     if parsed[at + 1].name == "system_time":
-        time_us, end = _time(parsed, at + 4, text)
+        time_us, end = take_time(parsed, at + 4, text)
         as_of = AsOf(name=name, table=table, time_us=time_us)
+    elif at + 4 < len(parsed) and parsed[at + 4].name == "offset":
+        offsets, end = take_offsets(parsed, at + 5, text)
+        as_of = AsOf(name=name, table=table, offsets=offsets)
     else:
         version, end = _version(parsed, at + 4, text)
         as_of = AsOf(name=name, table=table, version=version)
-    alias = "" if _has_alias(parsed, end) else f" AS {_quoted(table)}"
+    alias = "" if has_alias(parsed, end) else f" AS {quoted(table)}"
     return Clause(
         as_of=as_of,
         begin=parsed[begin].begin,
         end=parsed[end - 1].end,
-        text=f"{_quoted(name)}{alias}",
+        text=f"{quoted(name)}{alias}",
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name as a text writes it in quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _has_alias(parsed: Sequence[Token], at: int) -> bool:
+def has_alias(parsed: Sequence[Token], at: int) -> bool:
     """Return whether an alias of the table begins here."""
     if at >= len(parsed):
         return False
@@ -111,7 +119,7 @@ def _has_alias(parsed: Sequence[Token], at: int) -> bool:
     return token.kind == "quoted" or (token.kind == "word" and token.name not in _FOLLOWING)
 
 
-def _time(parsed: Sequence[Token], at: int, text: str) -> tuple[int, int]:
+def take_time(parsed: Sequence[Token], at: int, text: str) -> tuple[int, int]:
     """Return a time in microseconds, and the index of the token after it."""
     if at < len(parsed) and parsed[at].name == "timestamp":
         at += 1
@@ -120,12 +128,30 @@ def _time(parsed: Sequence[Token], at: int, text: str) -> tuple[int, int]:
         time = datetime.fromisoformat(literal or "")
     except ValueError:
         raise Malformed(
-            f"FOR SYSTEM_TIME AS OF needs a time at {_place(parsed, at, text)}, such as "
+            f"a time is needed at {_place(parsed, at, text)}, such as "
             "TIMESTAMP '2026-09-21 14:00:00'"
         ) from None
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     return (time - EPOCH) // timedelta(microseconds=1), at + 1
+
+
+def take_offsets(parsed: Sequence[Token], at: int, text: str) -> tuple[int | dict[int, int], int]:
+    """Return an offset, or one per partition, and the index of the token after it."""
+    if at < len(parsed) and parsed[at].kind == "number" and parsed[at].text.isdecimal():
+        number = int(parsed[at].text)
+        if number <= OFFSET_MAX:
+            return number, at + 1
+    try:
+        offsets = msgspec.json.decode(_string(parsed, at) or "", type=dict[int, int])
+    except msgspec.MsgspecError:
+        offsets = {}
+    if not offsets or not all(0 <= offset <= OFFSET_MAX for offset in offsets.values()):
+        raise Malformed(
+            f"offsets are needed at {_place(parsed, at, text)}: a number, or for each partition "
+            'one, such as \'{"0": 42, "1": 17}\''
+        )
+    return offsets, at + 1
 
 
 def _version(parsed: Sequence[Token], at: int, text: str) -> tuple[int | str, int]:

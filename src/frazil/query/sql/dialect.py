@@ -1,6 +1,7 @@
 """Translates our SQL to DataFusion's.
 
-Frazil has two functions that DataFusion lacks, and AS OF tables (as_of.py). They are rewritten:
+Frazil has two functions that DataFusion lacks, AS OF tables (as_of.py), and changes of keyed tables
+(changes.py). They are rewritten:
 
     time_bucket('1 minute', time)    date_bin('1 minute', time)
     percentile(duration_nano, 0.99)  percentile_cont(duration_nano, 0.99)
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from frazil.query.sql.as_of import AsOf, clauses
+from frazil.query.sql.changes import ChangesOf, change_calls
 from frazil.results import Token, line_and_column, tokens
 
 RENAMED = {"time_bucket": "date_bin", "percentile": "percentile_cont"}
@@ -33,10 +35,15 @@ class EngineText:
     """Position in `text` minus position in `original`."""
     as_ofs: tuple[AsOf, ...] = ()
     """AS OF tables in the text."""
+    changes: tuple[ChangesOf, ...] = ()
+    """Calls of `changes(…)` in the text."""
+    keyed: tuple[str, ...] = ()
+    """Which of the other tables are keyed tables."""
     topics: tuple[str, ...] = ()
     """Tables of topics that the text may name; set by the engine."""
     tables: tuple[tuple[str, bytes], ...] = ()
-    """Other tables of the lake that the text may name, and their schemas as Arrow IPC."""
+    """Keyed tables and other tables of the lake that the text may name, with their schemas as Arrow
+    IPC."""
     views: tuple[tuple[str, str], ...] = ()
     """Views of users that the text may name, and their queries, translated; bases first."""
 
@@ -56,8 +63,10 @@ def translate(original: str) -> EngineText:
     """Translate a text. `Malformed` if an AS OF clause has no valid time or version."""
     parsed = list(tokens(original))
     as_of_clauses = list(clauses(parsed, original))
+    calls = list(change_calls(parsed, original))
     changes = [(token.begin, token.end, RENAMED[token.name]) for token in _renamed(parsed)]
     changes += [(clause.begin, clause.end, clause.text) for clause in as_of_clauses]
+    changes += [(call.begin, call.end, call.text) for call in calls]
     parts: list[str] = []
     begins, shifts = [0], [0]
     at = length = 0
@@ -73,6 +82,7 @@ def translate(original: str) -> EngineText:
         begins=tuple(begins),
         shifts=tuple(shifts),
         as_ofs=tuple(clause.as_of for clause in as_of_clauses),
+        changes=tuple(call.changes for call in calls),
     )
 
 

@@ -99,6 +99,8 @@ class _Expansion:
                 )
         self.sizes[name] = size
         translated = translate(view.query)
-        if translated.as_ofs:
-            raise Malformed("a view cannot have FOR SYSTEM_TIME or FOR SYSTEM_VERSION AS OF")
+        if translated.as_ofs or translated.changes:
+            raise Malformed(
+                "a view cannot have FOR SYSTEM_TIME or FOR SYSTEM_VERSION AS OF, nor changes(…)"
+            )
         return translated.text
