@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import Malformed, OutOfRange
-from frazil.tables.definition import CHANGE, OFFSET
+from frazil.tables.definition import CHANGE, OFFSET, ROW
 from frazil.tables.keys import kernels
 from frazil.tables.keys.kernels import NO_ROW, Bits, Longs
 from frazil.tables.keys.key_block import KeyBlock, block_of, key_array
 from frazil.tables.rows.deaths import NO_SUCCESSOR
 from frazil.tables.rows.row_segment import (
+    OFFSET_FIELD,
     RowSegment,
     live_mask,
     rows_before,
@@ -106,6 +107,44 @@ class RowsView:
             return segment
         batch = segment.batch.slice(0, self.row_count - segment.base_row)
         return replace(segment, batch=batch)
+
+    def rows_since(self, begin_row: int) -> Iterator[pa.RecordBatch]:
+        """Yield the live rows from a row number on: the columns, `_offset` and `_row`."""
+        schema = pa.schema([*self._schema, OFFSET_FIELD])
+        for segment in self._shown_segments:
+            if segment.end_row <= begin_row:
+                continue
+            segment = self._cut(segment)
+            first = max(0, begin_row - segment.base_row)
+            mask = live_mask(self.live, segment).slice(first)
+            names = [name for name in schema.names if name in segment.batch.schema.names]
+            batch = upgraded(segment.batch.select(names), schema).slice(first)
+            numbers = pa.array(np.arange(segment.base_row + first, segment.end_row))
+            yield batch.append_column(ROW, numbers).filter(mask)
+
+    def died_since(self, offset: int, below: int) -> Longs:
+        """Return the row versions below a row number that died at an offset or later, ascending."""
+        with self._state.lock:
+            first = self._state.deaths.before(offset)
+            died = self._state.deaths.between(min(first, self.death_count), self.death_count).rows
+        return np.sort(died[died < below])
+
+    def offset_after(self, begin_row: int, bytes_max: int) -> int:
+        """Return an offset up to which about `bytes_max` of row versions follow a row number; the
+        end of the view if it has fewer."""
+        size = 0
+        for segment in self._shown_segments:
+            begin = max(0, begin_row - segment.base_row)
+            rows = min(segment.end_row, self.row_count) - segment.base_row - begin
+            if rows <= 0:
+                continue
+            row_bytes = max(1, segment.size_bytes // segment.batch.num_rows)
+            if size + rows * row_bytes > bytes_max:
+                at = begin + max(0, bytes_max - size) // row_bytes
+                # At least one offset: all rows of one are frozen together.
+                return max(int(segment.offsets[at]), int(segment.offsets[begin]) + 1)
+            size += rows * row_bytes
+        return self.end_offset
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the live rows, in the order of their last changes."""
