@@ -258,11 +258,13 @@ class Maintenance:
         """Merge some small files, if it pays; with `is_all`, also if it does not."""
         if self._is_loaded(name):
             return Maintained(table=name)
-        compact = self._compact_keyed if self._is_keyed(name) else self._compact
+        if self._is_keyed(name):
+            with self._reporting(name, "compacting files"):
+                return self._compact_keyed(name, is_all)
         for _ in range(ATTEMPTS_MAX):
             try:
                 with self._reporting(name, "compacting files"):
-                    return compact(name, is_all)
+                    return self._compact(name, is_all)
             except Conflict as error:
                 logger.info("compaction retried", extra={"table": name, "reason": str(error)})
         raise Conflict(f"{name} was changed {ATTEMPTS_MAX} times while its files were being merged")
