@@ -215,7 +215,6 @@ def run_merge(work: MergeFilesTask) -> WrittenFile | None:
         batch
         for path, deletes in work.paths
         for batch in live_batches(path, deletes, work.layout, work.io)
-        if batch.num_rows
     ]
     if not batches:
         return None
@@ -237,10 +236,10 @@ def live_batches(
             names = [name for name in layout.schema.names if name in file.schema_arrow.names]
             first = 0
             for batch in file.iter_batches(READ_ROWS, columns=names, use_threads=False):
-                mask = live_mask(batch.num_rows, first, dead)
+                live = batch.filter(live_mask(batch.num_rows, first, dead))
                 first += batch.num_rows
-                live = pa.Table.from_batches([batch.filter(mask)])
-                yield from stored_rows(live.to_batches(), layout).to_batches()
+                if live.num_rows:
+                    yield from stored_rows([live], layout).to_batches()
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and "checksum" not in str(error):
             raise  # of the disk or the network
