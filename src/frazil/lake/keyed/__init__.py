@@ -8,6 +8,7 @@ handoff.py        rows and deaths of a round, in files that tasks map
 snapshot_files.py data files of a snapshot, each with its delete file
 write_task.py     a task: rows to a sorted data file
 delete_task.py    a task: dead rows of a data file to its one delete file
+tasks.py          tasks in groups, one group per Spark task
 commit.py         data files, delete files and offsets in one snapshot
 freezer.py        Freezer: brings tables from one offset to a later one
 merge_files.py    compaction: rewrites files without their dead rows

@@ -29,7 +29,9 @@ from pyiceberg.manifest import (
     ManifestWriter,
     ManifestWriterV2,
 )
+from pyiceberg.table import Transaction
 from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update import TableUpdate
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
@@ -54,6 +56,7 @@ from frazil.model import TopicPartition
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
 
     from frazil.model import Clock
 
@@ -123,7 +126,7 @@ def _swap(table: Table, change: KeyedChange) -> int:
     summary = {COMMIT_ID: change.commit_id, OFFSETS: offsets, NEXT_ROWS: rows}
     has_deletes = any(file.content is not DataFileContent.DATA for file in change.added)
     is_append = not has_deletes and not change.removed
-    with table.transaction() as transaction:
+    with _OnceCopied(table) as transaction:
         transaction.set_properties({NEXT_OFFSETS: offsets, NEXT_ROWS: rows})
         with (_SameRows if change.is_same_rows else _RowDelta)(
             operation=Operation.APPEND if is_append else Operation.OVERWRITE,
@@ -137,6 +140,19 @@ def _swap(table: Table, change: KeyedChange) -> int:
                 delta.delete_data_file(file)
         snapshot_id: int = delta.snapshot_id
     return snapshot_id
+
+
+class _OnceCopied(Transaction):
+    """A transaction of PyIceberg that copies the metadata of the table, which has all snapshots,
+    once per update and not once per look: it is looked at 17 times per commit."""
+
+    _seen: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        if self._seen is None or self._seen[0] is not self._updates:
+            self._seen = (self._updates, super().table_metadata)
+        return self._seen[1]
 
 
 class _RowDelta(OwnNames, _FastAppendFiles):

@@ -3,7 +3,7 @@
 1. find    the positions of the row versions that died: the columns `_log_partition` and `_row` of
            the data file are read
 2. join    them with the positions of the delete file before
-3. write   one delete file with all of them, which replaces it
+3. write   one delete file with all of them, which replaces it; its folder is synced by the caller
 
 A row version may be in any file whose bounds have its number, so a task finds some of those that it
 looks for, and says which. Whoever plans checks that every one was found once.
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from frazil.disk import is_full, make_directories
+from frazil.disk import is_full
 from frazil.errors import Corrupt, Overloaded
 from frazil.lake.files.object_store import open_store
 from frazil.lake.files.parquet_schema import FIELD_ID
@@ -97,14 +97,15 @@ def delete_rows(work: DeleteRowsTask) -> DeleteResult:
     )
     if not len(found):
         return DeleteResult(path=work.path, found=found, file=None)
-    before = read_positions(work.deletes, work.io)
-    both = np.union1d(before, positions)
-    if len(both) != len(before) + len(positions):
+    both = np.concatenate([read_positions(work.deletes, work.io), np.sort(positions)])
+    both.sort(kind="stable")  # two runs, which it merges
+    doubled = np.count_nonzero(both[1:] == both[:-1])
+    if doubled:
         raise Corrupt(
             path=work.path,
             position=0,
             expected="rows that are alive",
-            found=f"{len(before) + len(positions) - len(both)} that died in an earlier snapshot",
+            found=f"{doubled} that died in an earlier snapshot",
             hint="The table is not changed; drop it: it is written again as a whole",
         )
     return DeleteResult(path=work.path, found=found, file=_write(work, both))
@@ -157,7 +158,6 @@ def _write(work: DeleteRowsTask, positions: Longs) -> WrittenDeletes:
         schema=SCHEMA,
     )
     store = open_store(work.location, work.io)
-    make_directories(store, DATA_FOLDER)
     path = f"{DATA_FOLDER}/{work.name}-00000-deletes.parquet"
     with ExitStack() as undo:
         try:
@@ -176,7 +176,6 @@ def _write(work: DeleteRowsTask, positions: Longs) -> WrittenDeletes:
                     writer.write_table(table)
                 sink.drain()
                 file.sync()
-            store.sync_directory(DATA_FOLDER)
         except OSError as error:
             if not is_full(error):
                 raise

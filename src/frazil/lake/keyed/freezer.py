@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from frazil import tracing
-from frazil.errors import Conflict, Unknown
+from frazil.errors import Conflict, FrazilError, Unknown
 from frazil.lake.append.appender import ROWS, Appended, Covered, data_file_of
 from frazil.lake.append.commit import check_owner, take_over
 from frazil.lake.append.progress import LakeActivity, ReportActivity
@@ -32,14 +32,14 @@ from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.files.writer import WrittenFile
 from frazil.lake.keyed.commit import KeyedChange, commit_change, deletes_file_of
 from frazil.lake.keyed.definition import KeyedDefinition
-from frazil.lake.keyed.delete_task import DeleteResult, DeleteRowsTask, delete_rows
+from frazil.lake.keyed.delete_task import DeleteResult, DeleteRowsTask
 from frazil.lake.keyed.handoff import Handoff, clear, write_handoff
 from frazil.lake.keyed.schema import layout_of
 from frazil.lake.keyed.snapshot_files import KeyedFile, SnapshotFiles
 from frazil.lake.keyed.source import FrozenPosition, KeyedSource, PartitionChanges
 from frazil.lake.keyed.table import check_own, ensure_keyed_table, positions_of
-from frazil.lake.keyed.write_task import WriteRowsTask, write_rows
-from frazil.lake.spark.jobs import attempt_name
+from frazil.lake.keyed.tasks import FreezeTask, grouped, run_group
+from frazil.lake.keyed.write_task import WriteRowsTask
 from frazil.model import Clock, GiB, MiB, Rand, TopicPartition
 from frazil.settings import LakeConfig
 
@@ -57,8 +57,6 @@ TASK_BYTES = 128 * MiB
 """Bytes of rows in memory that one task sorts and writes to one file."""
 ATTEMPTS_MAX = 3
 """Rounds that are planned again because the table has changed meanwhile."""
-
-Task = WriteRowsTask | DeleteRowsTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,7 +121,7 @@ class Freezer:
     def freeze_all(self) -> Iterator[Appended]:
         """Freeze all that is durable now and yield the commits. Every table is tried; then the
         first error is raised."""
-        first: Exception | None = None
+        first: FrazilError | None = None
         for definition in self._source.tables():
             try:
                 while (done := self.freeze(definition)) is not None:
@@ -132,7 +130,7 @@ class Freezer:
                         break
             except Unknown:
                 continue  # dropped meanwhile
-            except Exception as error:  # noqa: BLE001 # raised below
+            except FrazilError as error:
                 first = first or error
         if first is not None:
             raise first
@@ -182,7 +180,7 @@ class Freezer:
         bytes_max = min(TASK_BYTES, self._round_bytes())
         handoff = write_handoff(self._folder, planned.changes, bytes_max)
         tasks = [*self._write_tasks(planned, handoff), *self._delete_tasks(planned, handoff)]
-        results = self._do(run_task, tasks)
+        results = [each for done in self._do(run_group, list(grouped(tasks))) for each in done]
         written = [each for each in results if isinstance(each, WrittenFile)]
         deleted = [each for each in results if isinstance(each, DeleteResult)]
         _check_written(handoff, written)
@@ -229,30 +227,36 @@ class Freezer:
             except NoSuchTableError:
                 raise Unknown(f"there is no table {self._full_name(definition)}") from None
 
-    def _write_tasks(self, planned: _Round, handoff: Handoff) -> list[Task]:
+    def _write_tasks(self, planned: _Round, handoff: Handoff) -> list[tuple[FreezeTask, int]]:
         table = planned.table
         layout = layout_of(table.schema(), table.sort_order())
         return [
-            WriteRowsTask(
-                rows=rows,
-                layout=layout,
-                location=table.location(),
-                name=self._file_name(),
-                io=table.io,
+            (
+                WriteRowsTask(
+                    rows=rows,
+                    layout=layout,
+                    location=table.location(),
+                    name=self._file_name(),
+                    io=table.io,
+                ),
+                rows.row_count,
             )
             for rows in handoff.rows
         ]
 
-    def _delete_tasks(self, planned: _Round, handoff: Handoff) -> list[Task]:
+    def _delete_tasks(self, planned: _Round, handoff: Handoff) -> list[tuple[FreezeTask, int]]:
         table = planned.table
         return [
-            DeleteRowsTask(
-                path=file.path,
-                deletes=file.deletes_path,
-                dead=handoff.dead,
-                location=table.location(),
-                name=self._file_name(),
-                io=table.io,
+            (
+                DeleteRowsTask(
+                    path=file.path,
+                    deletes=file.deletes_path,
+                    dead=handoff.dead,
+                    location=table.location(),
+                    name=self._file_name(),
+                    io=table.io,
+                ),
+                file.data.record_count,
             )
             for file in planned.files
             if may_hold(file, planned.changes)
@@ -335,13 +339,6 @@ class Freezer:
     def _unique(self) -> str:
         """Return a random 128-bit name."""
         return f"{self._rand.getrandbits(128):032x}"
-
-
-def run_task(work: Task) -> WrittenFile | DeleteResult:
-    """Run one task, in a Python worker of Spark."""
-    if isinstance(work, WriteRowsTask):
-        return write_rows(replace(work, name=attempt_name(work.name)))
-    return delete_rows(replace(work, name=attempt_name(work.name)))
 
 
 def may_hold(file: KeyedFile, changes: Sequence[PartitionChanges]) -> bool:

@@ -9,15 +9,14 @@ own compaction may remove one while a task reads it.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from frazil.disk import RealDisk
 from frazil.errors import Conflict
 from frazil.lake.keyed.definition import LOG_PARTITION
 from frazil.lake.keyed.source import Longs, PartitionChanges
@@ -76,7 +75,6 @@ class Handoff:
 def write_handoff(folder: Path, changes: Sequence[PartitionChanges], bytes_max: int) -> Handoff:
     """Write the changes of a round; at most about `bytes_max` of rows per task."""
     clear(folder)
-    folder.mkdir(parents=True)
     changes = sorted(changes, key=lambda each: each.partition)
     rows = _write_rows(str(folder / ROWS_FILE), _numbered(changes), bytes_max)
     partitions: Longs = np.repeat(
@@ -95,8 +93,9 @@ def write_handoff(folder: Path, changes: Sequence[PartitionChanges], bytes_max: 
 
 def clear(folder: Path) -> None:
     """Remove what an earlier round has left."""
-    with suppress(FileNotFoundError):
-        shutil.rmtree(folder)
+    disk = RealDisk(folder)
+    for name in disk.list(""):
+        disk.unlink(name)
 
 
 def _numbered(changes: Iterable[PartitionChanges]) -> Iterable[pa.RecordBatch]:
