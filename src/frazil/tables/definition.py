@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -72,6 +73,13 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
         return pa.field(self.name, arrow_type(self.type), nullable)
 
 
+class TableFeed(msgspec.Struct, frozen=True, kw_only=True):
+    """The topic whose records are the changes of a table. Nothing else writes to the table."""
+
+    topic: str
+    format: Literal["upsert", "debezium"]
+
+
 class TableDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A keyed table. `versions` has all columns of each version."""
 
@@ -80,6 +88,7 @@ class TableDefinition(msgspec.Struct, frozen=True, kw_only=True):
     key: tuple[str, ...]
     partitions: int
     versions: tuple[tuple[TableColumn, ...], ...]
+    feed: TableFeed | None = None
 
     @property
     def version(self) -> int:
@@ -92,7 +101,7 @@ class TableDefinition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def topic(self) -> str:
         """The topic of the changes."""
-        return topic_of(self.name)
+        return topic_of(self.name) if self.feed is None else self.feed.topic
 
     @property
     def seed(self) -> int:
@@ -165,6 +174,7 @@ def new_definition(
     rand: Rand,
     partitions: int = 1,
     not_null: Sequence[str] = (),
+    feed: TableFeed | None = None,
 ) -> TableDefinition:
     """Return the definition of a new table. Raises `Malformed` if it cannot be one."""
     required = {*key, *not_null}
@@ -181,6 +191,7 @@ def new_definition(
         key=tuple(key),
         partitions=partitions,
         versions=(first,),
+        feed=feed,
     )
     check_definition(definition)
     return definition
