@@ -24,7 +24,9 @@ OFFSET = "_offset"
 KEY = "_key"
 """The canonical key, where no column is one."""
 CHANGE = "_change"
-RESERVED = frozenset({OFFSET, KEY, CHANGE, "_log_partition", "_row"})
+ROW = "_row"
+"""The number of a row version."""
+RESERVED = frozenset({OFFSET, KEY, CHANGE, ROW, "_log_partition"})
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 COLUMNS_MAX = 1000
 KEY_COLUMNS_MAX = 16
