@@ -80,6 +80,10 @@ class TableFeed(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: str
     format: Literal["upsert", "debezium"]
+    topic_id: UUID | None = None
+    """A topic that was created again under this name is another one."""
+    starts: tuple[int, ...] = ()
+    """The first offset of each partition when the table was created."""
 
 
 class TableDefinition(msgspec.Struct, frozen=True, kw_only=True):

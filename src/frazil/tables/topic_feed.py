@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from frazil.errors import Malformed
 from frazil.log import Record
 from frazil.tables.changes import Changes, Operation
 from frazil.tables.definition import TableColumn, TableDefinition
@@ -314,14 +313,3 @@ def _decimal(unscaled: int, scale: int) -> str:
     """Return all digits; arithmetic with Decimal would round them."""
     digits = tuple(map(int, str(abs(unscaled))))
     return format(Decimal((int(unscaled < 0), digits, -scale)), "f")
-
-
-def check_feed(definition: TableDefinition, partitions: int) -> None:
-    """Raise `Malformed` if a topic with these partitions cannot feed the table."""
-    feed = definition.feed
-    assert feed is not None
-    if definition.partitions != partitions:
-        raise Malformed(
-            f"topic {feed.topic} has {partitions} partitions, and table {definition.name} "
-            f"{definition.partitions}; both need the same number"
-        )
