@@ -7,6 +7,7 @@
     definition.py       TableDefinition: columns, types, key, partitions; versions
     definition_file.py  definitions as files
     changes.py          Changes: upserts, updates and deletes as log records
+    topic_feed.py       records of Kafka clients as changes: rows by key, change events
     writer.py           KeyedWriter: rows of a caller to log records
     written_rows.py     WrittenRows: the outcome of a write
     owner.py            TableOwner: the log, as tables use it

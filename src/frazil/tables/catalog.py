@@ -3,10 +3,12 @@ the log, or the reader process of a node."""
 
 from __future__ import annotations
 
+import msgspec
+
 from frazil.disk import Disk
-from frazil.errors import Conflict, Unknown
-from frazil.log import ReadableTopic
-from frazil.tables.definition import TableDefinition, check_definition, topic_of
+from frazil.errors import Conflict, Malformed, Unknown
+from frazil.log import ReadableLog, ReadableTopic
+from frazil.tables.definition import TableDefinition, TableFeed, check_definition, topic_of
 from frazil.tables.definition_file import (
     buried_tables,
     bury_table,
@@ -17,14 +19,20 @@ from frazil.tables.definition_file import (
 from frazil.tables.owner import TableOwner
 from frazil.tables.writer import topic_config
 
+INTERNAL = ("__", "otlp_")
+"""Topics that begin so have records of their own kinds."""
+
 
 def create_table(disk: Disk, log: TableOwner, definition: TableDefinition) -> None:
-    """Create a table: first its topic, then its definition. Durable on return. Raises `Conflict` if
-    there is one of this name."""
+    """Create a table: first its topic, unless one feeds it, then its definition. Durable on return.
+    Raises `Conflict` if there is one of this name."""
     check_definition(definition)
     finish_drops(disk, log)
     if load_definition(disk, definition.name) is not None:
         raise Conflict(f"table {definition.name} exists")
+    if definition.feed is not None:
+        save_definition(disk, _fed(log, definition, definition.feed))
+        return
     topic = _find_topic(log, definition.topic)
     if topic is not None:
         # A create that did not finish leaves an empty topic.
@@ -36,6 +44,41 @@ def create_table(disk: Disk, log: TableOwner, definition: TableDefinition) -> No
         log.delete_topic(definition.topic)
     log.create_topic(definition.topic, topic_config(definition))
     save_definition(disk, definition)
+
+
+def _fed(log: TableOwner, definition: TableDefinition, feed: TableFeed) -> TableDefinition:
+    """Return the definition with what identifies the topic that feeds it."""
+    if feed.topic.startswith(INTERNAL):
+        raise Malformed(f"topic {feed.topic} cannot feed a table: it is not written by clients")
+    topic = log.topic(feed.topic)
+    if len(topic.partitions) != definition.partitions:
+        raise Malformed(
+            f"topic {feed.topic} has {len(topic.partitions)} partitions, and table "
+            f"{definition.name} {definition.partitions}; both need the same number"
+        )
+    starts = tuple(partition.current_view().start_offset for partition in topic.partitions)
+    known = msgspec.structs.replace(feed, topic_id=topic.topic_id, starts=starts)
+    return msgspec.structs.replace(definition, feed=known)
+
+
+def feeding_topic(log: ReadableLog, definition: TableDefinition) -> ReadableTopic:
+    """Return the topic of a table's changes. Raises `Conflict` if it is not the one that the table
+    was created with."""
+    topic, feed = log.topic(definition.topic), definition.feed
+    if feed is None:
+        return topic
+    if topic.topic_id != feed.topic_id:
+        raise Conflict(
+            f"topic {feed.topic} was deleted and created again; drop table {definition.name}, and "
+            "create it again"
+        )
+    if len(topic.partitions) != definition.partitions:
+        raise Conflict(
+            f"topic {feed.topic} has {len(topic.partitions)} partitions, and had "
+            f"{definition.partitions}: keys may have moved; drop table {definition.name}, and "
+            "create it again"
+        )
+    return topic
 
 
 def find_table(disk: Disk, name: str) -> TableDefinition:

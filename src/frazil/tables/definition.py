@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -75,6 +76,17 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
         return pa.field(self.name, arrow_type(self.type), nullable)
 
 
+class TableFeed(msgspec.Struct, frozen=True, kw_only=True):
+    """The topic whose records are the changes of a table. Nothing else writes to the table."""
+
+    topic: str
+    format: Literal["upsert", "debezium"]
+    topic_id: UUID | None = None
+    """A topic that was created again under this name is another one."""
+    starts: tuple[int, ...] = ()
+    """The first offset of each partition when the table was created."""
+
+
 class TableDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A keyed table. `versions` has all columns of each version."""
 
@@ -83,6 +95,7 @@ class TableDefinition(msgspec.Struct, frozen=True, kw_only=True):
     key: tuple[str, ...]
     partitions: int
     versions: tuple[tuple[TableColumn, ...], ...]
+    feed: TableFeed | None = None
 
     @property
     def version(self) -> int:
@@ -95,7 +108,7 @@ class TableDefinition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def topic(self) -> str:
         """The topic of the changes."""
-        return topic_of(self.name)
+        return topic_of(self.name) if self.feed is None else self.feed.topic
 
     @property
     def seed(self) -> int:
@@ -168,6 +181,7 @@ def new_definition(
     rand: Rand,
     partitions: int = 1,
     not_null: Sequence[str] = (),
+    feed: TableFeed | None = None,
 ) -> TableDefinition:
     """Return the definition of a new table. Raises `Malformed` if it cannot be one."""
     required = {*key, *not_null}
@@ -184,6 +198,7 @@ def new_definition(
         key=tuple(key),
         partitions=partitions,
         versions=(first,),
+        feed=feed,
     )
     check_definition(definition)
     return definition

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from frazil.disk import Disk, WriteBuffer
 from frazil.errors import Malformed, OutOfRange, TooLarge, Unknown
-from frazil.log import ReadablePartition, Reader, StoredBatch
+from frazil.log import ReadablePartition, Reader, Record
 from frazil.metrics import Counter
 from frazil.settings import TablesConfig
 from frazil.tables.changes import Changes, Operation, decode_changes
@@ -33,6 +33,7 @@ from frazil.tables.recovery import identity_of, recover_partition
 from frazil.tables.rows.mapped_pages import MappedPages
 from frazil.tables.rows.row_segment import empty_batch, merged, segment_of_batch, stored_schema
 from frazil.tables.rows.segment_file import RowFileHeader, segment_path, write_rows
+from frazil.tables.topic_feed import FeedCodec, Truncate, UnfitRecord, fed_changes
 from frazil.tables.view import RowsView, view_of
 
 logger = logging.getLogger(__name__)
@@ -66,12 +67,18 @@ class PartitionFold:
         log: ReadablePartition,
         config: TablesConfig,
         pages: MappedPages | None = None,
+        codec: FeedCodec | None = None,
     ) -> None:
-        """Open the files. The first steps read the rest from the log."""
+        """Open the files. The first steps read the rest from the log. `codec` is for tables that a
+        topic feeds."""
         self._disk = disk
         self._folder = folder
         self._config = config
+        self._codec = codec
         self.log = log
+        feed = definition.feed
+        self._begin_offset = 0 if feed is None else feed.starts[log.index]
+        """The log had nothing before it when the table was created."""
         self._identity = identity_of(definition, log.index)
         self._pages = pages or MappedPages(config.mapped_bytes_max)
         recovered = recover_partition(
@@ -116,7 +123,7 @@ class PartitionFold:
     @property
     def needs_seed(self) -> bool:
         """Whether the log begins after what the files have: only the lake has what is missing."""
-        return self.log.view.start_offset > self.end_offset
+        return self.log.view.start_offset > max(self.end_offset, self._begin_offset)
 
     @property
     def lag(self) -> int:
@@ -140,41 +147,64 @@ class PartitionFold:
         what the files lack.
         """
         if self._reader is None:
-            self._reader = Reader(self.log, self.end_offset)
+            self._reader = Reader(self.log, max(self.end_offset, self._begin_offset))
         if self.needs_seed:
             raise OutOfRange(
                 f"{self.log.topic}/{self.log.index} begins at {self.log.view.start_offset}; its "
                 f"table needs the changes from {self.end_offset} on; seed it from the lake"
             )
-        batches = self._reader.read(self._config.read_bytes)
-        for changes, offsets in self._groups(batches):
+        records = [
+            record
+            for batch in self._reader.read(self._config.read_bytes)
+            if not batch.header.is_control
+            for record in batch.records()
+            if record.offset >= self.end_offset
+        ]
+        groups = self._groups(records) if self._codec is None else self._fed(records, self._codec)
+        for changes, offsets in groups:
             self._apply(changes, offsets)
         begin, self.end_offset = self.end_offset, self._reader.offset
         if self.end_offset > begin:
             self.view = view_of(self.state, self.end_offset)
         return self.end_offset - begin
 
-    def _groups(self, batches: list[StoredBatch]) -> Iterator[tuple[Changes, Longs]]:
+    def _groups(self, records: Sequence[Record]) -> Iterator[tuple[Changes, Longs]]:
         """Yield the changes of adjacent records together, where operation and columns are the
         same."""
         waiting: list[tuple[Changes, int]] = []
-        for batch in batches:
-            if batch.header.is_control:
+        for record in records:
+            try:
+                changes = decode_changes(self.state.definition, record.value)
+            except (Malformed, Unknown, TooLarge) as error:
+                self._note_dead(record.offset, 0, str(error))
                 continue
-            for record in batch.records():
-                if record.offset < self.end_offset:
-                    continue
-                try:
-                    changes = decode_changes(self.state.definition, record.value)
-                except (Malformed, Unknown, TooLarge) as error:
-                    self._note_dead(record.offset, 0, str(error))
-                    continue
-                if waiting and not _is_alike(waiting[0][0], changes):
-                    yield _joined(waiting)
-                    waiting = []
-                waiting.append((changes, record.offset))
+            if waiting and not _is_alike(waiting[0][0], changes):
+                yield _joined(waiting)
+                waiting = []
+            waiting.append((changes, record.offset))
         if waiting:
             yield _joined(waiting)
+
+    def _fed(self, records: Sequence[Record], codec: FeedCodec) -> Iterator[tuple[Changes, Longs]]:
+        """Yield the changes of a feeding topic. Applied one after the other: a truncate deletes
+        what the ones before it have made."""
+        for each in fed_changes(self.state.definition, records, codec):
+            if isinstance(each, UnfitRecord):
+                self._note_dead(each.offset, 0, each.reason)
+            elif isinstance(each, Truncate):
+                yield self._truncate(each.offset)
+            else:
+                yield each
+
+    def _truncate(self, offset: int) -> tuple[Changes, Longs]:
+        """Return the deletes of all rows."""
+        definition = self.state.definition
+        schema = pa.schema([column.field() for column in definition.key_columns])
+        parts = list(view_of(self.state, offset).batches(schema.names))
+        keys = pa.Table.from_batches(parts, schema) if parts else schema.empty_table()
+        (batch,) = keys.combine_chunks().to_batches() or [empty_batch(schema)]
+        changes = Changes(Operation.DELETE, definition.version, definition.key_columns, batch)
+        return changes, np.full(batch.num_rows, offset, np.int64)
 
     def _apply(self, changes: Changes, offsets: Longs) -> None:
         state, before = self.state, self.state.deaths.count

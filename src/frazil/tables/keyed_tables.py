@@ -32,6 +32,7 @@ from frazil.tables.owner import TableOwner
 from frazil.tables.table import KeyedView
 from frazil.tables.table_status import KeyedTableStatus
 from frazil.tables.times import offsets_at
+from frazil.tables.topic_feed import FeedCodec
 from frazil.tables.writer import Token, portion_digest, portions_of, table_appends
 from frazil.tables.written_rows import WrittenRows, join_appends
 
@@ -57,12 +58,13 @@ class KeyedTables:
         clock: Clock,
         check_name: Callable[[str], None] = lambda _: None,
         frozen: FrozenTables | None = None,
+        codec: FeedCodec | None = None,
     ) -> None:
         """Open all tables of the folder. `start` starts the thread; without it, call `step`.
 
         `check_name` raises if no table may be created under a name. With `frozen` there is a lake:
         nothing is compacted before it has it, and files that the log cannot make again are made
-        from its rows.
+        from its rows. `codec` reads the records of topics that feed tables.
         """
         self._disk = disk
         self._log = log
@@ -70,6 +72,7 @@ class KeyedTables:
         self._clock = clock
         self._check_name = check_name
         self._frozen = frozen
+        self._codec = codec
         self._next = threading.Lock()
         self._turn = threading.Lock()
         """Held to step, create, change or drop a table. `_next` makes it fair."""
@@ -307,7 +310,9 @@ class KeyedTables:
         ]
 
     def _put(self, name: str) -> None:
-        opened = OpenTable(self._disk, self._log, name, self._config, self._clock, self._frozen)
+        opened = OpenTable(
+            self._disk, self._log, name, self._config, self._clock, self._frozen, self._codec
+        )
         self._tables = {**self._tables, name: opened}
 
     def _find(self, name: str) -> OpenTable:

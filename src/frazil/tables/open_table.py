@@ -15,15 +15,16 @@ from uuid import UUID
 import pyarrow as pa
 
 from frazil.disk import Disk
-from frazil.errors import Corrupt, FrazilError, OutOfRange, TooLarge, Unavailable, Unknown
+from frazil.errors import Conflict, Corrupt, FrazilError, OutOfRange, TooLarge, Unavailable, Unknown
 from frazil.log import ProgressKeeper, ReadableLog
 from frazil.metrics import Histogram
 from frazil.model import NS_PER_MS, Clock
 from frazil.settings import TablesConfig
-from frazil.tables.catalog import find_table
-from frazil.tables.definition import TableDefinition, topic_of
+from frazil.tables.catalog import feeding_topic, find_table
+from frazil.tables.definition import TableDefinition
 from frazil.tables.table import KeyedTable, pressure_of
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus, TableState
+from frazil.tables.topic_feed import FeedCodec
 from frazil.tables.writer import Token
 
 logger = logging.getLogger(__name__)
@@ -64,13 +65,16 @@ class OpenTable:
         config: TablesConfig,
         clock: Clock,
         frozen: FrozenTables | None,
+        codec: FeedCodec | None = None,
     ) -> None:
-        """Open the files. Never raises: a failure is noted."""
+        """Open the files. Never raises: a failure is noted. `codec` reads the records of a topic
+        that feeds the table."""
         self._disk = disk
         self._log = log
         self._config = config
         self._clock = clock
         self._frozen = frozen
+        self._codec = codec
         self.name = name
         self.definition: TableDefinition | None = None
         """None if its file cannot be read."""
@@ -97,15 +101,17 @@ class OpenTable:
     def _open(self) -> None:
         try:
             self.definition = find_table(self._disk, self.name)
-            self.topic_id = self._log.topic(topic_of(self.name)).topic_id
-            table = KeyedTable(self._disk, self._log, self.definition, self._config)
+            self.topic_id = feeding_topic(self._log, self.definition).topic_id
+            if self.definition.feed is not None and self._codec is None:
+                raise Unavailable("this process cannot read the records of topics")
+            table = KeyedTable(self._disk, self._log, self.definition, self._config, self._codec)
             self._seed(table)
             self.start = {
                 number: fold.log.current_view().last_stable_offset
                 for number, fold in enumerate(table.folds)
             }
             self._keeper = self._log.keep_progress(
-                f"{SUBSCRIBER_PREFIX}{self.name}", topic_of(self.name)
+                f"{SUBSCRIBER_PREFIX}{self.name}", self.definition.topic
             )
             for number, fold in enumerate(table.folds):
                 # Files may have been lost since; what the log still has of them is needed again.
@@ -175,6 +181,8 @@ class OpenTable:
     def _apply(self, table: KeyedTable) -> int:
         begin_ns = self._clock.monotonic_ns()
         try:
+            if table.definition.feed is not None:
+                feeding_topic(self._log, table.definition)
             count = table.apply()
         except Exception as error:  # noqa: BLE001 # one table must not stop the others
             table.close()
@@ -234,7 +242,9 @@ class OpenTable:
         self._kept = sealed
 
     def _fail(self, error: Exception) -> None:
-        is_expected = isinstance(error, Corrupt | OutOfRange | OSError | TooLarge | Unknown)
+        is_expected = isinstance(
+            error, Conflict | Corrupt | OutOfRange | OSError | TooLarge | Unavailable | Unknown
+        )
         logger.error(
             "keyed table failed",
             extra=self._fields(error),

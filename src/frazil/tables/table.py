@@ -10,18 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.disk import Disk
-from frazil.errors import Malformed, OutOfRange, Overloaded
+from frazil.errors import Conflict, Malformed, OutOfRange, Overloaded
 from frazil.log import ReadableLog, record_at_time
 from frazil.settings import TablesConfig
 from frazil.tables.definition import TableDefinition
 from frazil.tables.definition_file import partition_folder
 from frazil.tables.fold import PartitionFold
-from frazil.tables.keys.kernels import NO_ROW
+from frazil.tables.keys.kernels import NO_ROW, Longs
 from frazil.tables.keys.key_block import block_of
 from frazil.tables.keys.key_index import bytes_for
 from frazil.tables.rows.mapped_pages import MappedPages
 from frazil.tables.rows.row_segment import empty_batch
 from frazil.tables.seed import seed_partition
+from frazil.tables.topic_feed import FeedCodec
 from frazil.tables.view import Key, RowsView, key_array_of
 from frazil.tables.writer import Token, partitions_of
 
@@ -76,13 +77,23 @@ class KeyedView:
     def _partition_of(self, key: Key) -> RowsView:
         if len(self.partitions) == 1:
             return self.partitions[0]
-        keys = key_array_of(self._key_types, [key])
-        return self.partitions[int(partitions_of(self.definition, keys)[0])]
+        return self.partitions[int(self._owners(key_array_of(self._key_types, [key]))[0])]
+
+    def _owners(self, keys: pa.Array) -> Longs:
+        """Return the partition of each canonical key."""
+        if self.definition.feed is None:
+            return partitions_of(self.definition, keys)
+        # Whoever writes to the topic has chosen the partitions.
+        owners: Longs = np.zeros(len(keys), np.int64)
+        block = block_of(keys)
+        for number, view in enumerate(self.partitions):
+            owners[view.find(block) != NO_ROW] = number
+        return owners
 
     def get_many(self, keys: Sequence[Key]) -> pa.RecordBatch:
         """Return the rows of the keys that exist, in the order of the keys."""
         array = key_array_of(self._key_types, keys)
-        owners = partitions_of(self.definition, array)
+        owners = self._owners(array)
         parts, places = [], []
         for number in np.unique(owners).tolist():
             positions = np.flatnonzero(owners == number)
@@ -127,8 +138,12 @@ class KeyedTable:
         log: ReadableLog,
         definition: TableDefinition,
         config: TablesConfig | None = None,
+        codec: FeedCodec | None = None,
     ) -> None:
+        """`codec` reads the records of a topic that feeds the table."""
+        assert codec is not None or definition.feed is None
         self.definition = definition
+        self._codec = None if definition.feed is None else codec
         self._config = config or TablesConfig()
         self._disk = disk
         self._log = log
@@ -139,7 +154,9 @@ class KeyedTable:
         definition = self.definition
         folder = partition_folder(definition.name, partition)
         log = self._log.partition(definition.topic, partition)
-        return PartitionFold(self._disk, folder, definition, log, self._config, self._pages)
+        return PartitionFold(
+            self._disk, folder, definition, log, self._config, self._pages, self._codec
+        )
 
     def view(self) -> KeyedView:
         """Return the rows as of the last step."""
@@ -154,7 +171,34 @@ class KeyedTable:
     def apply(self) -> int:
         """Apply new changes. Returns how many offsets were applied. After an error the table cannot
         be used any more: open it again."""
-        return sum(fold.step() for fold in self.folds)
+        if self.definition.feed is None or len(self.folds) == 1:
+            return sum(fold.step() for fold in self.folds)
+        return sum(self._step_fed(fold) for fold in self.folds)
+
+    def _step_fed(self, fold: PartitionFold) -> int:
+        """Step a partition, whose keys no other one may have: then nobody could tell which row is
+        the later one."""
+        before = fold.state.row_count
+        count = fold.step()
+        for segment in fold.state.segments:
+            rows = segment.batch.num_rows
+            if not rows or segment.row_at(rows - 1) < before:
+                continue
+            for other in self.folds:
+                if other is fold:
+                    continue
+                is_both = other.view.find(segment.keys) != NO_ROW
+                if is_both.any():
+                    is_both &= fold.view.find(segment.keys) != NO_ROW
+                if is_both.any():
+                    position = int(np.argmax(is_both))
+                    row = segment.batch.slice(position, 1).select(self.definition.key)
+                    raise Conflict(
+                        f"partitions {other.log.index} and {fold.log.index} of topic "
+                        f"{fold.log.topic} both have the key {row.to_pylist()[0]}; a topic that "
+                        "feeds a table has to be partitioned by key"
+                    )
+        return count
 
     def maintain(self) -> None:
         """Seal what is large. Raises `OSError`; it can be repeated then."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from frazil.errors import Rejected
 from frazil.log import DIGEST_BYTES, Append, Log, Record, append_of_records
 from frazil.model import Clock, MiB
 from frazil.settings import TopicConfig
@@ -56,6 +57,10 @@ def table_appends(
     `expects` has the offset where a partition must end for its rows to be appended. With a `digest`
     a repetition is not stored again.
     """
+    if definition.feed is not None:
+        raise Rejected(
+            f"table {definition.name} is fed by topic {definition.feed.topic}; write there"
+        )
     changes = conformed_rows(definition, operation, rows)
     keys = key_array([changes.batch[name] for name in definition.key])
     owners = partitions_of(definition, keys)

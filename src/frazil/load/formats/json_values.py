@@ -38,17 +38,22 @@ class Misfit(ValueError):
 
 def parse_row(line: bytes) -> dict[str, Any]:
     """Parse an object. ValueError, with the reason, if it is none."""
+    value = parse_document(line)
+    if not isinstance(value, dict):
+        raise ValueError("it is JSON, but not an object")
+    return value
+
+
+def parse_document(line: bytes) -> Any:
+    """Parse a JSON document. ValueError, with the reason, if it is none."""
     try:
-        value = _DECODER.decode(line.decode("utf-8"))
+        return _DECODER.decode(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
-    if not isinstance(value, dict):
-        raise ValueError("it is JSON, but not an object")
-    return value
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -145,8 +150,9 @@ def value_as(value: Any, kind: pa.DataType) -> Any:
         return value if isinstance(value, bool) else _misfit(value, kind)
     if pa.types.is_integer(kind):
         is_int = isinstance(value, int) and not isinstance(value, bool)
-        limit = 2 ** (kind.bit_width - 1)
-        return value if is_int and -limit <= value < limit else _misfit(value, kind)
+        is_signed = pa.types.is_signed_integer(kind)
+        end = 2 ** (kind.bit_width - is_signed)
+        return value if is_int and -end * is_signed <= value < end else _misfit(value, kind)
     if pa.types.is_floating(kind):
         return _float_as(value, kind)
     if pa.types.is_list(kind):
