@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from frazil.errors import Malformed
 
@@ -74,6 +75,7 @@ class CronSchedule:
         return any(matches) if self.is_either_day else all(matches)
 
 
+@lru_cache(maxsize=256)
 def parse_cron(text: str) -> CronSchedule:
     """Parse five fields. `Malformed` says which field is wrong, and what can be written there."""
     fields = text.split()

@@ -81,8 +81,10 @@ class PipeScheduler:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-            for activity in self._active.values():
-                _cancel(activity, "interrupted", Unavailable("the node is stopping"))
+            active = list(self._active.values())
+        for activity in active:
+            _cancel(activity, "interrupted", Unavailable("the node is stopping"))
+        with self._changed:
             self._changed.wait_for(lambda: not self._active, CLOSE_S)
         if self._thread.is_alive():
             self._thread.join()
@@ -145,16 +147,19 @@ class PipeScheduler:
         """Hold a pipe that is not running, cancelled if it was. `Unavailable` if it does not
         end."""
         with self._changed:
-            self._changed.wait_for(lambda: name not in self._held, STOP_S)
+            if not self._changed.wait_for(lambda: name not in self._held, STOP_S):
+                raise Unavailable(f"pipe {name} is being changed; retry in a moment")
             self._held.add(name)
-            try:
-                activity = self._active.get(name)
-                if activity is not None:
-                    _cancel(activity, "cancelled", Unavailable(f"pipe {name} was ended: {why}"))
+            activity = self._active.get(name)
+        try:
+            if activity is not None:
+                _cancel(activity, "cancelled", Unavailable(f"pipe {name} was ended: {why}"))
+            with self._changed:
                 if not self._changed.wait_for(lambda: name not in self._active, STOP_S):
                     raise Unavailable(f"pipe {name} does not end; retry in a moment")
                 yield
-            finally:
+        finally:
+            with self._changed:
                 self._held.discard(name)
                 self._changed.notify_all()
 
@@ -210,7 +215,7 @@ class PipeScheduler:
             state = self._board.state(pipe.name)
             is_new = failure is not None or (seen is not None and seen != state.seen)
             run = None
-            if activity.outcome is None and is_new:
+            if activity.outcome is None and is_new and not state.is_paused:
                 run = self._begun(pipe.name)
             if run is None:
                 self._board.polled(pipe.name, is_up_to_date=not is_new)
@@ -279,5 +284,6 @@ def _is_cancelled(cancel_token: CancelToken) -> bool:
 
 
 def _cancel(activity: _Activity, outcome: PipeOutcome, error: FrazilError) -> None:
+    """Cancel without the lock: it may have to wait for Spark."""
     activity.outcome = outcome
     activity.cancel_token.cancel(error)
