@@ -14,7 +14,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.expressions import EqualTo
 from pyiceberg.table import CreateTableTransaction, Table
 
 from frazil.disk import RealDisk
@@ -154,7 +153,7 @@ def test_loads_while_files_are_merged(tmp_path: Path) -> None:
         if function is try_merge_loaded and items and count < 4:
             copy()
             if count == 3:  # the file with this row, which is about to be merged
-                load(loading, "t").delete(EqualTo("a", 1))
+                load(loading, "t").delete("a = 1")
         return run_inline(function, items)
 
     copy()
