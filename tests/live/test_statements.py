@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 import frazil
-from tests.clients.node import Node
+from tests.clients.node import COMMAND, Node
 
 
 def test_a_view_survives_a_kill(tmp_path: Path) -> None:
@@ -22,3 +26,34 @@ def test_a_view_survives_a_kill(tmp_path: Path) -> None:
         assert client.sql("SELECT b FROM two").fetchall() == [(3,)]
         audit = client.sql("SELECT id, outcome FROM statement_audit ORDER BY id").fetchall()
         assert audit == [(1, "ok"), (2, "ok"), (3, "ok")]
+
+
+def test_external_tables_from_a_folder_of_definitions(tmp_path: Path) -> None:
+    """`frazil apply` creates stage, external table and a view over it, in an order that works; all
+    of it is there after kill -9, and goes with --prune."""
+    files, wanted = tmp_path / "in/archive/year=2025", tmp_path / "definitions"
+    files.mkdir(parents=True)
+    wanted.mkdir()
+    pq.write_table(pa.table({"service_name": ["old", "older"]}), files / "1.parquet")
+    names = "SELECT service_name FROM archive UNION ALL SELECT service_name FROM logs"
+    (wanted / "all.sql").write_text(
+        f"CREATE VIEW everything AS {names};\n"
+        "CREATE EXTERNAL TABLE archive STORED AS PARQUET LOCATION '@s/archive/' "
+        "PARTITIONED BY (year);\n"
+        f"CREATE STAGE s URL='file://{tmp_path}/in/';\n"
+    )
+    node = Node(tmp_path / "data", environment={"FRAZIL_STAGES__ROOTS": f'["{tmp_path}/in"]'})
+    apply = [*COMMAND, "apply", "--url", node.url, str(wanted)]
+    subprocess.run(apply, check=True)
+    client = frazil.connect(node.url)
+    query = "SELECT service_name FROM everything ORDER BY 1"
+    assert client.sql(query).fetchall() == [("old",), ("older",)]
+    node.kill()
+    node.start()
+    with node:
+        assert client.sql(query).fetchall() == [("old",), ("older",)]
+        assert client.sql("SELECT DISTINCT year + 1 FROM archive").fetchall() == [(2026,)]
+        (wanted / "all.sql").write_text("CREATE VIEW one AS SELECT 1 AS a;\n")
+        subprocess.run([*apply, "--prune"], check=True)
+        assert client.execute("SHOW EXTERNAL TABLES").arrow().num_rows == 0
+        assert not (tmp_path / "data/external/archive").exists()

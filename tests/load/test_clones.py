@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from frazil.lake.append.appender import data_file_of
 from frazil.lake.files.parquet_schema import file_layout_of
 from frazil.lake.files.writer import TableWriter
 from frazil.lake.loaded.clone_table import clone_warnings
+from frazil.lake.maintain.loaded_compaction import try_merge_loaded
 from frazil.lake.maintain.maintenance import Maintenance
 from frazil.lake.maintain.orphan_files import remove_orphans
 from frazil.lake.tables.tables import ensure_table
@@ -120,6 +122,49 @@ def test_a_clone_and_its_source_live_apart(tmp_path: Path) -> None:
         clone(loading, "more", "then", version=7)
     with pytest.raises(Unknown, match="no table gone"):
         clone(loading, "more", "gone")
+
+
+def test_a_snapshot_that_expires_meanwhile(tmp_path: Path) -> None:
+    """A file that is gone when it gets its second name is an error, and nothing is left."""
+    loading = Loading(tmp_path)
+    for index in range(2):
+        loading.put(f"{index}.ndjson", f'{{"a":{index}}}\n'.encode())
+        loading.copy(f"COPY INTO t FROM @s {NDJSON}")
+    Path(files_of(load(loading, "t"))[1]).unlink()
+    with pytest.raises(Conflict, match="expired meanwhile"):
+        clone(loading, "b", "t")
+    assert not loading.catalog.table_exists((CONFIG.namespace, "b"))
+    assert not list(loading.data.rglob("b/data/**/*.parquet"))
+
+
+def test_loads_while_files_are_merged(tmp_path: Path) -> None:
+    """Rows that are committed while maintenance merges files are kept; if a merged file is removed
+    by others meanwhile, they win."""
+    loading = Loading(tmp_path)
+    count = 0
+
+    def copy() -> None:
+        nonlocal count
+        count += 1
+        loading.put(f"{count}.ndjson", f'{{"a":{count}}}\n'.encode())
+        loading.copy(f"COPY INTO t FROM @s {NDJSON}")
+
+    def slowly(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        if function is try_merge_loaded and items and count < 4:
+            copy()
+            if count == 3:  # the file with this row, which is about to be merged
+                load(loading, "t").delete("a = 1")
+        return run_inline(function, items)
+
+    copy()
+    copy()
+    work = Maintenance(
+        lambda: loading.catalog, CONFIG, slowly, clock=CLOCK, rand=random.SystemRandom()
+    )
+    done = work.all()[0]
+    assert not done.trouble and done.files_joined >= 3
+    assert values(loading, "t") == [2, 3, 4]
+    assert len(files_of(load(loading, "t"))) == 1
 
 
 def test_a_frozen_copy_of_logs(tmp_path: Path) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from frazil.definitions import Audit, Definitions, StatementExecutor
+from frazil.definitions import Audit, Definitions, StatementExecutor, parse_statement
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, FrazilError, Malformed, Overloaded, TooLarge
 from frazil.lake import TaskRunner
@@ -30,30 +31,41 @@ LOGS = {"logs": (piece_of("logs", [log(0), log(1, service_name="cart")]),)}
 
 
 class Place:
-    """A stage `s` in a folder, an engine with two log records, and the statements."""
+    """A stage `s`, by default a folder, an engine with two log records, and the statements."""
 
-    def __init__(self, folder: Path, config: ExternalConfig, in_use_ms: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: ExternalConfig,
+        in_use_ms: int = 0,
+        url: str = "",
+        connections: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.files = folder / "in"
         self.files.mkdir(exist_ok=True)
         self.data = folder / "data"
         disk, clock = RealDisk(self.data), SystemClock()
         definitions = Definitions(disk)
         self.executor = StatementExecutor(definitions, Audit(disk, clock), clock)
-        stages = StagesConfig(roots=[str(folder)])
+        stages = StagesConfig(roots=[url or str(folder)])
         self.tables = ExternalTables(
-            definitions, config, stages, {}, disk, self.data, in_use_ms=in_use_ms, clock=clock
+            definitions,
+            config,
+            stages,
+            connections,
+            disk,
+            self.data,
+            in_use_ms=in_use_ms,
+            clock=clock,
         )
         self.engine = Engine.open(
             lambda: LOGS, TABLES, QueryConfig(), clock, None, None, definitions, None, self.tables
         )
         register_external(self.executor, self.tables, self.engine, inline)
         if not definitions.all("stage"):
-            self._create_stage(definitions)
-
-    def _create_stage(self, definitions: Definitions) -> None:
-        from frazil.definitions import parse_statement
-
-        definitions.put(parse_statement(f"CREATE STAGE s URL='file://{self.files}'"))
+            connection = f" CONNECTION={next(iter(connections)).partition('.')[0]}" if url else ""
+            text = f"CREATE STAGE s URL='{url or f'file://{self.files}'}'{connection}"
+            definitions.put(parse_statement(text))
 
     def do(self, text: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.executor.execute(text, who="test").to_pylist()
@@ -223,6 +235,8 @@ def test_limits_and_what_is_kept(tmp_path: Path) -> None:
         pytest.raises(Overloaded, match=r"external\.cache_bytes_max"),
     ):
         there.sql("SELECT count(a) FROM t")
+    for cached in (tmp_path / "data/external/t").glob("*.parquet"):
+        cached.write_bytes(b"damaged")  # fetched again
     with opened(tmp_path) as there:
         assert there.sql("SELECT count(a) FROM t") == [(751,)]
         (shown,) = there.do("SHOW EXTERNAL TABLES")

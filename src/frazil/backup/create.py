@@ -45,7 +45,7 @@ RESERVE_BYTES = 64 * MiB
 WAREHOUSE = "lake/warehouse"
 CAPTURED = frozenset({"log", WAREHOUSE})
 """Folders that the rooms capture which own them."""
-DERIVED = frozenset({"hot", "lake/scratch"})
+DERIVED = frozenset({"hot", "external", "lake/scratch"})
 """Folders that are rebuilt, or of use to a running process only."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,7 +20,8 @@ from frazil.load.external.partitions import infer_partitions
 from frazil.load.stages.stage import Stage
 from frazil.load.stages.staged_file import StagedFile
 
-FILE = "columns.arrow"
+FOLDER, ENDING = "definitions/columns", ".arrow"
+"""Beside the definitions, so that a backup has them."""
 DEFINITION, PARTITIONS = b"definition", b"partitions"
 """Keys of the metadata: digest of the definition, and number of partition columns."""
 
@@ -76,23 +78,27 @@ def infer_columns(
     )
 
 
-def write_columns(disk: Disk, folder: str, definition: str, columns: ExternalColumns) -> None:
+def write_columns(disk: Disk, name: str, definition: str, columns: ExternalColumns) -> None:
     """Keep columns, replacing earlier ones."""
     metadata = {DEFINITION: _digest(definition), PARTITIONS: str(columns.partition_count)}
-    make_directories(disk, folder)
+    make_directories(disk, FOLDER)
     schema = columns.schema.with_metadata(metadata)
-    write_whole(disk, f"{folder}/{FILE}", [schema.serialize().to_pybytes()])
+    write_whole(disk, f"{FOLDER}/{name}{ENDING}", [schema.serialize().to_pybytes()])
 
 
-def read_kept_columns(disk: Disk, folder: str, definition: str) -> ExternalColumns | None:
+def remove_columns(disk: Disk, name: str) -> None:
+    """Forget columns, if there are any."""
+    with suppress(FileNotFoundError):
+        disk.unlink(f"{FOLDER}/{name}{ENDING}")
+
+
+def read_kept_columns(disk: Disk, name: str, definition: str) -> ExternalColumns | None:
     """Return the columns that were kept for this definition, if any."""
-    if FILE not in disk.list(folder):
-        return None
-    file = disk.open(f"{folder}/{FILE}")
     try:
-        data = file.read(0, file.size())
-    finally:
-        file.close()
+        with closing(disk.open(f"{FOLDER}/{name}{ENDING}")) as file:
+            data = file.read(0, file.size())
+    except FileNotFoundError:
+        return None
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(data))
     except (pa.ArrowException, OSError):

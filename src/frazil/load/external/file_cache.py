@@ -7,10 +7,11 @@ query may read are not evicted.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,15 +19,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from frazil.disk import Disk, is_full, make_directories
-from frazil.errors import Overloaded, TooLarge
+from frazil.errors import Overloaded, TooLarge, Unavailable
 from frazil.lake import ArrowSink
 from frazil.load.external.statistics import FileStatistics, statistics_of
 from frazil.metrics import Counter
 from frazil.model import NS_PER_MS, Clock
 
+logger = logging.getLogger(__name__)
+
 FOLDER = "external"
 ENDING, UNFINISHED = ".parquet", ".tmp"
-FETCHES_MAX = 2
+FETCHES_MAX = 4
 """Files that are fetched at the same time, by all queries."""
 WAIT_S = 0.1
 RETRY_AFTER_MS = 1000
@@ -84,6 +87,8 @@ class FileCache:
             self._entries.move_to_end(path)
             if entry.statistics is None:
                 entry.statistics = self._read(path)
+            if entry.statistics is None:  # damaged: fetched again
+                del self._entries[path]
             return entry.statistics
 
     def fetch(
@@ -96,7 +101,8 @@ class FileCache:
             found = self.find(path)
             FILES.add(origin="cache" if found else "fetched")
             if found is None:
-                self._write(path, write, check)
+                with _disk_errors(path):
+                    self._write(path, write, check)
                 BYTES.add(size_bytes)
                 found = self.find(path)
                 assert found is not None
@@ -133,17 +139,10 @@ class FileCache:
             file = self._disk.open(unfinished, "create")
             undo.callback(self._discard, unfinished)
             with closing(file):
-                try:
-                    sink = ArrowSink(file)
-                    metadata = write(sink, partial(self._check_size, sink, check))
-                    sink.drain()
-                    file.sync()
-                except OSError as error:
-                    if is_full(error):
-                        raise Overloaded(
-                            "the disk is full; free space, or lower external.cache_bytes_max"
-                        ) from error
-                    raise
+                sink = ArrowSink(file)
+                metadata = write(sink, partial(self._check_size, sink, check))
+                sink.drain()
+                file.sync()
             with self._changed:
                 self._make_room(sink.tell())
                 self._disk.rename(unfinished, path)
@@ -183,9 +182,24 @@ class FileCache:
                 retry_after_ms=RETRY_AFTER_MS,
             )
 
-    def _read(self, path: str) -> FileStatistics:
-        file = self._disk.open(path)
+    def _read(self, path: str) -> FileStatistics | None:
+        """Return the statistics of a file of an earlier process; None if it is damaged."""
         try:
-            return statistics_of(pq.ParquetFile(pa.py_buffer(file.map().view)).metadata)
-        finally:
-            file.close()
+            with closing(self._disk.open(path)) as file:
+                return statistics_of(pq.ParquetFile(pa.py_buffer(file.map().view)).metadata)
+        except (pa.ArrowException, OSError) as error:
+            logger.warning("a fetched file is damaged", extra={"path": path, "reason": str(error)})
+            return None
+
+
+@contextmanager
+def _disk_errors(path: str) -> Iterator[None]:
+    """Translate errors of the disk, among them those of a table that is dropped meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        if is_full(error):
+            raise Overloaded(
+                "the disk is full; free space, or lower external.cache_bytes_max"
+            ) from error
+        raise Unavailable(f"{path} cannot be written: {error}; retry") from error

@@ -33,9 +33,10 @@ from frazil.load.external.columns import (
     ExternalColumns,
     infer_columns,
     read_kept_columns,
+    remove_columns,
     write_columns,
 )
-from frazil.load.external.file_cache import ENDING, FOLDER, FileCache
+from frazil.load.external.file_cache import ENDING, FETCHES_MAX, FOLDER, FileCache
 from frazil.load.external.partitions import Value, partition_values
 from frazil.load.external.statistics import (
     FileStatistics,
@@ -147,6 +148,7 @@ class ExternalTables:
         with self._lock:
             self._columns.pop(name, None)
             self._listings.pop(name, None)
+        remove_columns(self._disk, name)
         self.cache.remove_folder(name)
 
     def problem(self, name: str) -> str | None:
@@ -170,7 +172,7 @@ class ExternalTables:
             known = self._columns.get(name)
         if known is not None and known[0] == text:
             return known[1]
-        columns = read_kept_columns(self._disk, f"{FOLDER}/{name}", text)
+        columns = read_kept_columns(self._disk, name, text)
         if columns is not None:
             with self._lock:
                 self._columns[name] = (text, columns)
@@ -182,7 +184,7 @@ class ExternalTables:
         return columns
 
     def _keep(self, name: str, text: str, columns: ExternalColumns) -> None:
-        write_columns(self._disk, f"{FOLDER}/{name}", text, columns)
+        write_columns(self._disk, name, text, columns)
         with self._lock:
             self._columns[name] = (text, columns)
             self._listings.pop(name, None)
@@ -276,13 +278,18 @@ class ExternalListing:
         stage, cache = self._stage(), self._tables.cache
         chosen = [self._listed[file.path] for file in files]
         self._check_size([each for each in chosen if cache.find(self._path(each)) is None])
-        done = []
-        for each in chosen:
+
+        def fetch(each: _Listed) -> TableFile:
             check()
             write = partial(_convert, self._statement, stage, self._columns, each)
             statistics = cache.fetch(self._path(each), each.staged.size_bytes, write, check)
-            done.append(_with_statistics(self._blank(each), statistics))
-        return tuple(done)
+            return _with_statistics(self._blank(each), statistics)
+
+        with ThreadPoolExecutor(FETCHES_MAX, "frazil-external") as pool:
+            try:
+                return tuple(pool.map(fetch, chosen))
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)  # after an error
 
     def _check_size(self, missing: Sequence[_Listed]) -> None:
         size, bytes_max = sum(each.staged.size_bytes for each in missing), self._tables.bytes_max
