@@ -175,6 +175,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 sql=embedded.sql,
                 statements=embedded.statements,
                 pipes=embedded.pipes,
+                tables=embedded.tables,
                 lake=lake,
                 clock=clock,
             )

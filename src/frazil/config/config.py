@@ -19,6 +19,7 @@ from frazil.settings import (
     RedactRule,
     ServeConfig,
     StagesConfig,
+    TablesConfig,
     is_loopback,
     retention_rules,
 )
@@ -61,6 +62,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
     external: ExternalConfig = msgspec.field(default_factory=ExternalConfig)
+    tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
 
     def __post_init__(self) -> None:
         if not self.data:

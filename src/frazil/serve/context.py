@@ -13,9 +13,10 @@ from frazil.lake import Lake
 from frazil.load import PipeScheduler
 from frazil.log import ReadableLog
 from frazil.model import Clock
-from frazil.results import CancelToken, Limits, Result
+from frazil.results import CancelToken, Limits, Result, WriteToken
 from frazil.settings import KafkaPortConfig, LogConfig
 from frazil.status import ConsumerGroups, GroupsQuery, OtlpAddresses, Rates, WriterStatus
+from frazil.tables import KeyedTables
 
 
 class Sql(Protocol):
@@ -28,6 +29,7 @@ class Sql(Protocol):
         limits: Limits | None = None,
         engine: Literal["spark"] | None = None,
         cancel_token: CancelToken | None = None,
+        at_least: Sequence[WriteToken] = (),
     ) -> Result: ...
 
 
@@ -53,5 +55,6 @@ class NodeContext:
     sql: Sql | None
     statements: StatementExecutor | None
     pipes: PipeScheduler | None
+    tables: KeyedTables | None
     lake: Lake | None
     clock: Clock

@@ -56,8 +56,8 @@ from frazil.tables.rows.row_segment import RowSegment, upgraded
 from frazil.tables.rows.rows_part import RowsPart
 from frazil.tables.rows.segment_file import RowFileLocation, open_rows
 from frazil.tables.seed import seed_partition
-from frazil.tables.table import KeyedTable, KeyedView
-from frazil.tables.table_handle import TableHandle, digest_of_key
+from frazil.tables.table import KeyedTable, KeyedView, partition_of
+from frazil.tables.table_handle import TableHandle, digest_of_key, rows_of_keys
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
 from frazil.tables.times import offsets_at
 from frazil.tables.view import Key, RowsView, key_array_of
@@ -103,6 +103,8 @@ __all__ = [
     "offsets_at",
     "open_rows",
     "rows_by_partition",
+    "partition_of",
+    "rows_of_keys",
     "seed_partition",
     "table_appends",
     "table_names",

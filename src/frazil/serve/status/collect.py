@@ -62,6 +62,7 @@ def status_with(context: NodeContext, writer: WriterStatus) -> model.Status:
         pipes=_pipe_summaries(context),
         query=_query_status(context),
         subscribers=writer.subscribers,
+        tables=[] if context.tables is None else context.tables.statuses(),
     )
 
 
