@@ -18,8 +18,8 @@ from frazil.log import (
     encode_batch,
     parse_header,
 )
-from frazil.log.log import Floors
 from frazil.log.segment import HEADER_BYTES, decode_segment_header, walk_batches
+from frazil.log.topics import Floors
 from frazil.model import Clock, KiB, Rand
 from frazil.settings import LogConfig, TopicConfig
 from tests.sim.clock import SimClock

@@ -25,7 +25,7 @@ from frazil.errors import (
     Unavailable,
     Unknown,
 )
-from frazil.log import DEAD_LETTERS, Log
+from frazil.log import DEAD_LETTERS, Append, AppendResult, Log, Record, append_of_records
 from frazil.log.log import LOCK_NAME
 from frazil.log.retention import LOST
 from frazil.model import KiB, Rand
@@ -522,3 +522,38 @@ def test_all_refusals_are_frazil_errors() -> None:
         log.append(TOPIC, batch(b"x"))
     with pytest.raises(FrazilError):
         log.maintain()
+
+
+def expecting(value: bytes, offset: int, digest: bytes | None = None) -> Append:
+    record = Record(offset=0, timestamp_ms=1, key=None, value=value)
+    return append_of_records([record], digest=digest, expects_offset=offset)
+
+
+def test_a_batch_that_expects_another_end_is_refused_alone() -> None:
+    """The end counts batches of the same group; the first of two that expect it wins."""
+    log = open_log(SimDisk())
+    answers = submit(log, expecting(b"a", 0), expecting(b"b", 0), batch(b"c"), expecting(b"d", 2))
+    log.writer.step()
+    assert [answers[i].result(0).base_offset for i in (0, 2, 3)] == [0, 1, 2]
+    with pytest.raises(Conflict, match="ends at offset 1, not at 0"):
+        answers[1].result(0)
+    assert values(log) == [b"a", b"c", b"d"]
+
+
+def test_a_repetition_is_answered_although_the_end_has_moved_on() -> None:
+    log = open_log(SimDisk())
+    digest = bytes(16)
+    for is_duplicate in (False, True):
+        (answer,) = submit(log, expecting(b"a", 0, digest))
+        log.writer.step()
+        assert answer.result(0) == AppendResult(0, 1, is_duplicate)
+    assert values(log) == [b"a"]
+
+
+def test_a_batch_for_a_topic_that_was_created_again_is_refused() -> None:
+    log = open_log(SimDisk())
+    before = log.create_topic("again").topic_id
+    log.delete_topic("again")
+    assert log.create_topic("again").topic_id != before
+    with pytest.raises(Unknown, match="created again"):
+        log.append("again", batch(b"a"), topic_id=before)

@@ -87,6 +87,20 @@ class Machine:
         self.table.catch_up()
         return self.table.view()
 
+    def seed(self, offset: int, rand: Rand) -> int:
+        """Seed the only partition from its own rows as of an offset, shuffled, as if from the
+        lake."""
+        past = self.catch_up().as_of({0: offset}).partitions[0]
+        batches = list(past.rows_between(0, past.row_count))
+        shuffled = []
+        for batch in batches:
+            order = list(range(batch.num_rows))
+            rand.shuffle(order)
+            mixed = batch.take(pa.array(order, pa.int64()))
+            shuffled += [mixed.slice(0, len(order) // 2), mixed.slice(len(order) // 2)]
+        rand.shuffle(shuffled)
+        return self.table.seed(0, shuffled, end_offset=offset, next_row=past.row_count)
+
     def close(self) -> None:
         self.table.close()
         self.log.close()

@@ -1,24 +1,28 @@
-"""The fold equals a dictionary's, as of every offset, however it is cut into steps and files."""
+"""The fold equals a dictionary's, as of every offset that it knows, however it is cut into steps
+and files, compacted and seeded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.errors import Conflict, Malformed, Overloaded
+from frazil.errors import Conflict, Malformed, OutOfRange, Overloaded
 from frazil.log import Record, append_of_records
+from frazil.model import Rand
 from frazil.settings import TablesConfig
-from frazil.tables import Operation, alter_table, table_appends
+from frazil.tables import KeyedView, Operation, alter_table, table_appends
 from frazil.tables.keys.key_index import bytes_for
 from tests.sim.disk import SimDisk
 from tests.tables.build import Machine, Model, Row, orders, rows_of, start
 
-Step = str | tuple[Operation, list[Row]]
-"""Something the owner does, or a record."""
+Step = str | tuple[str, int] | tuple[Operation, list[Row]]
+"""Something the owner does, perhaps with a percentage of the offsets known; or a record."""
+OWNER = ["step", "seal", "checkpoint", "restart", "hold", "compact", "compact", "seed"]
 KEYS = (("id",), ("name",), ("id", "name"))
 VALUES: dict[str, st.SearchStrategy[object]] = {
     "id": st.integers(0, 12),
@@ -31,9 +35,11 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 def steps(draw: st.DrawFn, key: Sequence[str]) -> list[Step]:
     """Records of all operations with any columns, and what the owner does in between."""
     drawn: list[Step] = []
-    for _ in range(draw(st.integers(0, 20))):
-        what = draw(st.sampled_from(["step", "seal", "checkpoint", "restart", *Operation]))
-        if isinstance(what, Operation):
+    for _ in range(draw(st.integers(0, 30))):
+        what = draw(st.sampled_from([*OWNER, *3 * list(Operation)]))
+        if what in ("compact", "seed"):
+            drawn.append((str(what), draw(st.integers(0, 100))))
+        elif isinstance(what, Operation):
             others = [name for name in VALUES if name not in key]
             if what is Operation.UPDATE:
                 others = draw(st.lists(st.sampled_from(others), min_size=1, unique=True))
@@ -45,22 +51,65 @@ def steps(draw: st.DrawFn, key: Sequence[str]) -> list[Step]:
     return drawn
 
 
-def check_all(machine: Machine, model: Model) -> None:
+def check_all(machine: Machine, model: Model, held: Sequence[KeyedView] = ()) -> None:
     view = machine.catch_up()
-    for offset in range(view.offsets[0] + 1):
+    for each in (view, *held):
+        check_view(each, model)
+    if machine.table.folds[0].first_offset:
+        with pytest.raises(OutOfRange, match="older ones are in the lake"):
+            view.as_of({0: view.first_offsets[0] - 1})
+    check_changes(machine, model)
+    check_history(machine, model)
+    numbers = numbers_of(view)
+    machine.close()
+    disk = machine.disk.process_kill()
+    for path in [path for path in disk.files() if path.endswith((".rows", ".index"))]:
+        disk.unlink(path)
+    assert numbers_of(start(disk, machine.definition).catch_up()) == numbers
+
+
+def numbers_of(view: KeyedView) -> tuple[int, int, list[Row]]:
+    """Row numbers never change, whatever became of the files."""
+    (rows,) = view.partitions
+    numbered = [row for batch in rows.rows_between(0, rows.row_count) for row in batch.to_pylist()]
+    return rows.row_count, rows.death_count, numbered
+
+
+def check_view(view: KeyedView, model: Model) -> None:
+    first, end = view.first_offsets[0], view.offsets[0]
+    for offset in range(first, end + 1):
         past = view.as_of({0: offset})
         assert rows_of(past) == model.sorted_rows(offset)
         assert past.live_count == len(model.past[offset])
-    for key, row in model.past[offset // 2].items():
-        past = view.as_of({0: offset // 2})
-        assert past.get(key if len(key) > 1 else key[0]) == row
-    check_changes(machine, model)
+    past = view.as_of({0: (first + end) // 2})
+    expected = model.past[(first + end) // 2]
+    for key in {*expected, *model.past[end], *model.rows}:
+        assert past.get(key if len(key) > 1 else key[0]) == expected.get(key)
+
+
+def check_history(machine: Machine, model: Model) -> None:
+    """The versions of a key are what the dictionary had at their offsets."""
+    view = machine.table.view()
+    first, end = view.first_offsets[0], view.offsets[0]
+    for key in {key for past in model.past for key in past}:
+        versions = view.history(key if len(key) > 1 else key[0]).to_pylist()
+        assert [v["_offset"] for v in versions] == sorted(v["_offset"] for v in versions)
+        for offset in range(first, end + 1):
+            below = [dict(v) for v in versions if v["_offset"] < offset]
+            last = below[-1] if below and below[-1]["_change"] != "delete" else {}
+            assert model.past[offset].get(key, {}) == {
+                name: value for name, value in last.items() if not name.startswith("_")
+            }
+        kinds = [v["_change"] for v in versions]
+        for before, after in pairwise(["delete", *kinds]):
+            assert after is None or (after == "insert") == (before == "delete")
+        assert None not in kinds[1:] and (None not in kinds or versions[0]["_offset"] < first)
 
 
 def check_changes(machine: Machine, model: Model) -> None:
     """The changes lead from any state to any later one."""
     view = machine.table.view().partitions[0]
-    for begin in (0, view.end_offset // 2):
+    for begin in (view.first_offset, (view.first_offset + view.end_offset) // 2):
         rows = dict(model.past[begin])
         for change in view.changes(begin, view.end_offset).to_pylist():
             kind = change.pop("_change")
@@ -79,10 +128,11 @@ def check_changes(machine: Machine, model: Model) -> None:
 @settings(max_examples=60)
 @given(data=st.data())
 def test_the_fold_equals_that_of_a_dictionary(key: tuple[str, ...], data: st.DataObject) -> None:
-    """Upserts, updates, deletes; keys of one width, of any length, of two columns; sealed, saved
-    and opened again in between."""
+    """Upserts, updates, deletes; keys of one width, of any length, of two columns; sealed, saved,
+    compacted, seeded and opened again in between, while views are held."""
     definition = orders(key=key)
     machine, model = start(SimDisk(), definition), Model(definition)
+    held: list[KeyedView] = []
     for step in data.draw(steps(key)):
         if step == "step":
             machine.table.step()
@@ -93,11 +143,21 @@ def test_the_fold_equals_that_of_a_dictionary(key: tuple[str, ...], data: st.Dat
         elif step == "restart":
             machine.close()
             machine = start(machine.disk.process_kill(), definition)
+        elif step == "hold":
+            held.append(machine.table.view())
+        elif isinstance(step[0], Operation):
+            machine.write(*step)  # type: ignore[arg-type]
+            model.apply(*step)  # type: ignore[arg-type]
         else:
-            assert isinstance(step, tuple)
-            machine.write(*step)
-            model.apply(*step)
-    check_all(machine, model)
+            what, percent = step
+            view = machine.table.view()
+            first, end = view.first_offsets[0], view.offsets[0]
+            offset = first + (end - first) * int(percent) // 100  # type: ignore[call-overload]
+            if what == "compact":
+                machine.table.compact({0: offset})
+            elif offset > 0:
+                assert machine.seed(offset, Rand(offset)) == len(model.past[offset])
+    check_all(machine, model, held)
 
 
 def test_a_pinned_view_does_not_change_while_the_fold_goes_on() -> None:

@@ -60,6 +60,7 @@ after each group commit.
 from frazil.log.append import Append, AppendResult, append_of_records
 from frazil.log.dedup.digests import DIGEST_BYTES
 from frazil.log.dedup.source_positions import SourcePosition, SourceStep
+from frazil.log.external.append_channel import AppendChannel, serve_appends
 from frazil.log.external.commit_signal import CommitSignal, CommitWaiter
 from frazil.log.external.log_copy import CopiedPartition, LogCopy
 from frazil.log.external.observed_log import ObservedLog
@@ -100,6 +101,7 @@ __all__ = [
     "LOCK_NAME",
     "AbortedTransaction",
     "Append",
+    "AppendChannel",
     "AppendResult",
     "AtTime",
     "BatchHeader",
@@ -151,6 +153,7 @@ __all__ = [
     "read_records",
     "record_at_time",
     "repair_partition",
+    "serve_appends",
     "serve_observer",
     "topic_names",
 ]

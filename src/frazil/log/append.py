@@ -29,6 +29,8 @@ class Append:
     step: SourceStep | None = None
     keyless_index: int | None = None
     """The first record without a key; None if every record has one."""
+    expects_offset: int | None = None
+    """Where the partition must end for the batch to be appended; None: anywhere."""
 
     @property
     def size_bytes(self) -> int:
@@ -54,12 +56,14 @@ def append_of_records(
     step: SourceStep | None = None,
     compression: Compression = Compression.NONE,
     append_time: bool = False,
+    expects_offset: int | None = None,
 ) -> Append:
     """Encode our own records. The log assigns their offsets, in this order.
 
     With a digest, a repetition within the window is not stored again. With a step they are stored
     only if they continue the position of their source. `append_time` tells clients that their
-    latest timestamp is when the log took all of them.
+    latest timestamp is when the log took all of them. With `expects_offset` they are refused with
+    `Conflict` unless the partition ends there; a repetition is answered all the same.
     """
     records = [r if r.offset == i else replace(r, offset=i) for i, r in enumerate(records)]
     if digest is not None and records:
@@ -73,7 +77,12 @@ def append_of_records(
     header, parts = encode_parts(records, compression=compression, append_time=append_time)
     keyless_index = next((i for i, record in enumerate(records) if record.key is None), None)
     return Append(
-        parts=tuple(parts), header=header, digest=digest, step=step, keyless_index=keyless_index
+        parts=tuple(parts),
+        header=header,
+        digest=digest,
+        step=step,
+        keyless_index=keyless_index,
+        expects_offset=expects_offset,
     )
 
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from frazil.disk import Budget, Disk, DiskReserve, Lock, make_directories
-from frazil.errors import Conflict, Corrupt, Malformed, Unknown
+from frazil.errors import Conflict, Malformed, Unknown
 from frazil.log.append import Append, AppendResult, check_append
 from frazil.log.compaction import compact, is_due
 from frazil.log.dedup.source_positions import SourcePosition
@@ -42,10 +42,11 @@ from frazil.log.topic import (
     Topic,
     buried_topics,
     check_name,
+    check_partition,
     partition_folder,
     remove_buried,
 )
-from frazil.log.topics import DEAD_LETTERS, TopicList, full_means_overloaded
+from frazil.log.topics import DEAD_LETTERS, Floors, TopicList, full_means_overloaded
 from frazil.log.writer import Writer, exit_process
 from frazil.model import Clock, Rand, SteadyTime, TopicPartition
 from frazil.settings import LogConfig, TopicConfig
@@ -55,9 +56,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LOCK_NAME = "frazil.lock"
-
-Floors = Mapping[TopicPartition, int]
-"""The highest offset acknowledged outside the log, such as by the lake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,23 +161,9 @@ class Log:
         self._floors = floors
         self._topics.open()
         self._floors = {}
-        self._check_all_there(floors)
+        self._topics.check_all_there(floors)
         for name, progress in saved.items():
             self._resume(name, progress)
-
-    def _check_all_there(self, floors: Floors) -> None:
-        """Raise `Corrupt` if a partition with acknowledged offsets is missing."""
-        for (name, index), floor in floors.items():
-            topic = self._topics.find(name)
-            if topic is None or index >= len(topic.partitions):
-                raise Corrupt(
-                    path=partition_folder(name, index),
-                    position=0,
-                    expected=f"a partition with acknowledged offsets below {floor}",
-                    found="no such partition",
-                    hint="Restore the topic's folder from a copy; if the topic is gone for good, "
-                    "remove the progress files of its subscribers, too.",
-                )
 
     def _resume(self, name: str, saved: SavedProgress) -> None:
         """Attach a subscriber with its progress. Partitions added since are new to it."""
@@ -307,23 +291,34 @@ class Log:
     def partition(self, topic: str, index: int) -> Partition:
         return self._topics.partition(topic, index)
 
-    def append(self, topic: str, append: Append, *, partition: int = 0) -> Future[AppendResult]:
-        """Queue a batch. The future resolves when it is durable; a refused batch is not stored."""
-        return self.writer.submit(self._target(topic, append, partition), append)
+    def append(
+        self, topic: str, append: Append, *, partition: int = 0, topic_id: UUID | None = None
+    ) -> Future[AppendResult]:
+        """Queue a batch. The future resolves when it is durable; a refused batch is not stored.
+        Raises `Unknown` if `topic_id` is not, or no longer, that topic's id."""
+        return self.writer.submit(self._target(topic, append, partition, topic_id), append)
 
     def append_if_idle(self, topic: str, append: Append, index: int) -> Future[AppendResult] | None:
         """Append a batch on this thread if none is queued. Call `writer.wake_readers` then."""
         return self.writer.commit_if_idle(self._target(topic, append, index), append)
 
-    def append_durably(self, topic: str, append: Append, *, partition: int = 0) -> AppendResult:
+    def append_durably(
+        self, topic: str, append: Append, *, partition: int = 0, topic_id: UUID | None = None
+    ) -> AppendResult:
         """Append a batch and wait until it is durable. Fastest for a single producer."""
-        return self.writer.commit(self._target(topic, append, partition), append)
+        return self.writer.commit(self._target(topic, append, partition, topic_id), append)
 
-    def _target(self, topic: str, append: Append, partition: int) -> Partition:
-        """Return the partition for a batch. Raises if the batch cannot be appended there."""
-        target = self.partition(topic, partition)
-        check_append(append, topic, self.topic(topic).config, self.config.batch_bytes_max)
-        return target
+    def _target(
+        self, topic: str, append: Append, partition: int, topic_id: UUID | None = None
+    ) -> Partition:
+        """Return the partition for a batch. Raises if the batch cannot be appended there. A topic
+        that is deleted afterwards refuses it."""
+        found = self.topic(topic)
+        if topic_id not in (None, found.topic_id):
+            raise Unknown(f"topic {topic} was deleted, and created again")
+        check_partition(topic, len(found.partitions), partition)
+        check_append(append, topic, found.config, self.config.batch_bytes_max)
+        return found.partitions[partition]
 
     def source_position(
         self, topic: str, source: str, *, partition: int = 0

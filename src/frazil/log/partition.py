@@ -35,7 +35,7 @@ from frazil.log.segment import (
     identity_of,
     side_name,
 )
-from frazil.log.staging import StagedBatch, find_duplicate, frame_of
+from frazil.log.staging import StagedBatch, check_end, find_duplicate, frame_of
 from frazil.log.transactions.state import step_of
 from frazil.log.view import PartitionView, SegmentView
 from frazil.log.watermarks import StablePoint
@@ -144,7 +144,8 @@ class Partition:
         return self._durable_watermark
 
     def stage(self, append: Append) -> AppendResult:
-        """Assign a batch its offset. Raises subclasses of `Rejected` and then changes nothing."""
+        """Assign a batch its offset. Raises `Conflict` or subclasses of `Rejected` and then changes
+        nothing."""
         self.check_exists()
         header, step = append.header, append.step
         duplicate = find_duplicate(
@@ -153,6 +154,7 @@ class Partition:
         if duplicate is not None:
             return duplicate
         base_offset = self._next_offset
+        check_end(append, base_offset)
         position = self._active.size_bytes + self._staged_bytes
         self._stage_bytes(append, base_offset)
         before = source_before = None

@@ -6,6 +6,7 @@ import struct
 from typing import NamedTuple
 
 from frazil.disk import HEAD_BYTES, Buffer, frame_header
+from frazil.errors import Conflict
 from frazil.log.append import Append, AppendResult
 from frazil.log.dedup.digests import DigestWindow
 from frazil.log.dedup.producers import Producer, Producers
@@ -66,6 +67,16 @@ def find_duplicate(
             DUPLICATES.add(by="digest")
             return AppendResult(offset, offset + append.header.last_offset_delta + 1, True)
     return None
+
+
+def check_end(append: Append, next_offset: int) -> None:
+    """Raise `Conflict` unless the partition ends where a batch expects it. `next_offset` counts
+    batches that are accepted and not written yet."""
+    if append.expects_offset not in (None, next_offset):
+        raise Conflict(
+            f"the partition ends at offset {next_offset}, not at {append.expects_offset}: another "
+            "write came first; read again, then retry"
+        )
 
 
 def frame_of(

@@ -13,7 +13,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from frazil.disk import Disk, is_full
-from frazil.errors import Malformed, Overloaded, Unknown
+from frazil.errors import Corrupt, Malformed, Overloaded, Unknown
 from frazil.log.partition import Partition
 from frazil.log.topic import (
     StoredTopic,
@@ -25,11 +25,12 @@ from frazil.log.topic import (
     load_topic,
     make_folders,
     new_topic_id,
+    partition_folder,
     save_topic,
     topic_names,
 )
 from frazil.log.topic_changes import TopicChanges
-from frazil.model import Rand, Signal
+from frazil.model import Rand, Signal, TopicPartition
 from frazil.settings import TopicConfig
 
 PARTITIONS_TOTAL_MAX = 4096
@@ -41,6 +42,8 @@ OWN_TOPICS = frozenset({DEAD_LETTERS, *(signal.topic for signal in Signal)})
 
 OpenPartition = Callable[[str, int], Partition]
 """Opens a partition of a topic, by its index."""
+Floors = Mapping[TopicPartition, int]
+"""The highest offset acknowledged outside the log, such as by the lake."""
 
 
 class TopicList:
@@ -83,6 +86,20 @@ class TopicList:
                 undo.callback(opened[-1].release)
             undo.pop_all()
         return tuple(opened)
+
+    def check_all_there(self, floors: Floors) -> None:
+        """Raise `Corrupt` if a partition with acknowledged offsets is missing."""
+        for (name, index), floor in floors.items():
+            topic = self.find(name)
+            if topic is None or index >= len(topic.partitions):
+                raise Corrupt(
+                    path=partition_folder(name, index),
+                    position=0,
+                    expected=f"a partition with acknowledged offsets below {floor}",
+                    found="no such partition",
+                    hint="Restore the topic's folder from a copy; if the topic is gone for good, "
+                    "remove the progress files of its subscribers, too.",
+                )
 
     def all(self) -> list[Topic]:
         return sorted(self._by_name.values(), key=attrgetter("name"))

@@ -12,6 +12,8 @@
     json_csv.py      rows as JSON and CSV
     html.py          rows as an HTML table
     row_groups.py    rows in groups for a Parquet file
+    write_token.py   WriteToken: what a write returns, and a query waits for
+    given_rows.py    rows of a caller as Arrow
     protocol.py      media types, metadata keys and error bodies of the HTTP API
 
 A result is read by one thread; a CancelToken may be used from any.
@@ -19,6 +21,7 @@ A result is read by one thread; a CancelToken may be used from any.
 
 from frazil.results.arrow_result import result_of, result_of_run
 from frazil.results.cancel import CancelToken
+from frazil.results.given_rows import GivenRows, arrow_rows
 from frazil.results.json_csv import columns_of, csv_head, csv_of, json_of, json_rows
 from frazil.results.limits import Limits
 from frazil.results.parameters import Parameters, bind_parameters
@@ -37,6 +40,7 @@ from frazil.results.running import RunningQuery
 from frazil.results.statements import is_blank, split_statements
 from frazil.results.table_scan import TableScan
 from frazil.results.tokens import Token, line_and_column, tokens
+from frazil.results.write_token import WriteToken
 
 __all__ = [
     "ARROW",
@@ -48,12 +52,15 @@ __all__ = [
     "CancelToken",
     "ErrorAnswer",
     "ErrorReason",
+    "GivenRows",
     "Limits",
     "Parameters",
     "Result",
     "RunningQuery",
     "TableScan",
     "Token",
+    "WriteToken",
+    "arrow_rows",
     "bind_parameters",
     "columns_of",
     "csv_head",

@@ -23,5 +23,14 @@ class TablesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         int, doc("Save the key index after this many bytes of rows were sealed.")
     ] = 256 * MiB
 
+    mapped_bytes_max: Annotated[
+        int,
+        doc("Pages of row files that a table keeps in memory. Above it the oldest are released."),
+    ] = 512 * MiB
+    history_ms: Annotated[
+        int,
+        doc("Keep the past of rows, for AS OF and changes, for this long. Then it is compacted."),
+    ] = 24 * 3600 * 1000
+
     def __post_init__(self) -> None:
         require_at_least(1, "tables", self)

@@ -8,12 +8,21 @@
     definition_file.py  definitions as files
     changes.py          Changes: upserts, updates and deletes as log records
     writer.py           KeyedWriter: rows of a caller to log records
+    written_rows.py     WrittenRows: the outcome of a write
+    owner.py            TableOwner: the log, as tables use it
     catalog.py          create, change and drop tables
     state.py            PartitionState: the fold of all changes below an offset
     view.py             RowsView: rows of a partition as of an offset
     recovery.py         which files are valid after a start
+    compaction.py       which files are rewritten, and what is left of them
+    seed.py             files made from rows of the lake
     fold.py             PartitionFold: follows the log, seals and saves
+    freeze_plan.py      FreezePlan: row versions to append and to delete between two views
     table.py            KeyedTable, KeyedView: all partitions as one
+    table_status.py     KeyedTableStatus: how a table does
+    open_table.py       OpenTable: a table that is opened again after a failure
+    keyed_tables.py     KeyedTables: all tables of a folder, and the thread that steps them
+    table_handle.py     TableHandle: one table, for Python programs
 
     keys/               from a key to the number of its row version
     rows/               row versions and their deaths
@@ -25,8 +34,8 @@ On disk, below the data folder:
                  /<partition>/keys.index                     the key index as of an offset
           /.dropped-<id>-<name>/                             dropped, until its files are gone
 
-One thread owns a table: it steps, seals and saves. Views are immutable; looking up a key takes a
-lock that the owner holds for short turns. Not connected yet: SQL, HTTP API, lake.
+One thread at a time steps, seals and saves a table. Views are immutable; looking up a key takes a
+lock that it holds for short turns.
 """
 
 from frazil.tables.catalog import alter_table, create_table, drop_table, find_table, finish_drops
@@ -34,30 +43,52 @@ from frazil.tables.changes import Changes, Operation, decode_changes, encode_cha
 from frazil.tables.definition import TableColumn, TableDefinition, new_definition
 from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
+from frazil.tables.freeze_plan import FreezePlan, freeze_plan
+from frazil.tables.keyed_tables import KeyedTables
 from frazil.tables.keys.key_index import warm
+from frazil.tables.open_table import FrozenTables, SeedRows
+from frazil.tables.owner import TableOwner
+from frazil.tables.seed import seed_partition
 from frazil.tables.table import KeyedTable, KeyedView
-from frazil.tables.view import RowsView
-from frazil.tables.writer import KeyedWriter, table_appends
+from frazil.tables.table_handle import TableHandle, digest_of_key
+from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
+from frazil.tables.view import Key, RowsView
+from frazil.tables.writer import KeyedWriter, Token, table_appends
+from frazil.tables.written_rows import WrittenRows
 
 __all__ = [
     "Changes",
     "DeadChange",
+    "FreezePlan",
+    "FrozenTables",
+    "Key",
+    "KeyedPartitionStatus",
     "KeyedTable",
+    "KeyedTableStatus",
+    "KeyedTables",
     "KeyedView",
     "KeyedWriter",
     "Operation",
     "PartitionFold",
     "RowsView",
+    "SeedRows",
     "TableColumn",
     "TableDefinition",
+    "TableHandle",
+    "TableOwner",
+    "Token",
+    "WrittenRows",
     "alter_table",
     "create_table",
     "decode_changes",
+    "digest_of_key",
     "drop_table",
     "encode_changes",
     "find_table",
     "finish_drops",
+    "freeze_plan",
     "new_definition",
+    "seed_partition",
     "table_appends",
     "table_names",
     "warm",

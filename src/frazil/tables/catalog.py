@@ -1,10 +1,11 @@
-"""Creating, changing and dropping keyed tables, in the process that owns the log."""
+"""Creating, changing and dropping keyed tables. One process at a time may do so: the one that owns
+the log, or the reader process of a node."""
 
 from __future__ import annotations
 
 from frazil.disk import Disk
 from frazil.errors import Conflict, Unknown
-from frazil.log import Log
+from frazil.log import ReadableTopic
 from frazil.tables.definition import TableDefinition, check_definition, topic_of
 from frazil.tables.definition_file import (
     buried_tables,
@@ -13,19 +14,21 @@ from frazil.tables.definition_file import (
     remove_buried_table,
     save_definition,
 )
+from frazil.tables.owner import TableOwner
 from frazil.tables.writer import topic_config
 
 
-def create_table(disk: Disk, log: Log, definition: TableDefinition) -> None:
+def create_table(disk: Disk, log: TableOwner, definition: TableDefinition) -> None:
     """Create a table: first its topic, then its definition. Durable on return. Raises `Conflict` if
     there is one of this name."""
     check_definition(definition)
     finish_drops(disk, log)
     if load_definition(disk, definition.name) is not None:
         raise Conflict(f"table {definition.name} exists")
-    if log.has_topic(definition.topic):
+    topic = _find_topic(log, definition.topic)
+    if topic is not None:
         # A create that did not finish leaves an empty topic.
-        if any(p.durable_watermark for p in log.topic(definition.topic).partitions):
+        if any(p.current_view().durable_watermark for p in topic.partitions):
             raise Conflict(
                 f"topic {definition.topic} has changes, but table {definition.name} has no "
                 "definition; restore its table.ckpt, or delete the topic"
@@ -51,17 +54,24 @@ def alter_table(disk: Disk, definition: TableDefinition) -> None:
     save_definition(disk, definition)
 
 
-def drop_table(disk: Disk, log: Log, name: str) -> None:
+def drop_table(disk: Disk, log: TableOwner, name: str) -> None:
     """Drop a table with its changes. Durable on return; what a crash leaves is removed by the next
     `finish_drops`."""
     bury_table(disk, find_table(disk, name))
     finish_drops(disk, log)
 
 
-def finish_drops(disk: Disk, log: Log) -> None:
+def finish_drops(disk: Disk, log: TableOwner) -> None:
     """Remove topics and files of dropped tables. Call it at the start, and before a create."""
     for folder, name in buried_tables(disk).items():
         topic = topic_of(name)
-        if load_definition(disk, name) is None and log.has_topic(topic):
+        if load_definition(disk, name) is None and _find_topic(log, topic) is not None:
             log.delete_topic(topic)
         remove_buried_table(disk, folder)
+
+
+def _find_topic(log: TableOwner, name: str) -> ReadableTopic | None:
+    try:
+        return log.topic(name)
+    except Unknown:
+        return None

@@ -24,7 +24,7 @@ KEY = "_key"
 """The canonical key, where no column is one."""
 CHANGE = "_change"
 ROW = "_row"
-"""The number of a row version in its partition."""
+"""The number of a row version."""
 RESERVED = frozenset({OFFSET, KEY, CHANGE, ROW, "_log_partition"})
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 COLUMNS_MAX = 1000

@@ -3,8 +3,10 @@
     step         read changes of the log, apply them, publish a new view
     seal         write the rows and deaths in memory to a file
     checkpoint   seal, then save the key index
+    compact      rewrite files without what died below an offset
 
-All files are derived from the log: after a crash the fold continues from what they have.
+All files are derived from the log: after a crash the fold continues from what they have. Where the
+log does not begin early enough any more, `seed_partition` makes the files from rows of the lake.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,17 +24,14 @@ from frazil.errors import Malformed, OutOfRange, TooLarge, Unknown
 from frazil.log import ReadablePartition, Reader, StoredBatch
 from frazil.metrics import Counter
 from frazil.settings import TablesConfig
-from frazil.tables.changes import Changes, decode_changes
+from frazil.tables.changes import Changes, Operation, decode_changes
+from frazil.tables.compaction import choose_files, compacted_rows
 from frazil.tables.definition import TableDefinition
 from frazil.tables.keys.index_file import IndexPosition, write_index
 from frazil.tables.keys.kernels import Longs
 from frazil.tables.recovery import identity_of, recover_partition
-from frazil.tables.rows.row_segment import (
-    empty_batch,
-    merged,
-    segment_of_batch,
-    stored_schema,
-)
+from frazil.tables.rows.mapped_pages import MappedPages
+from frazil.tables.rows.row_segment import empty_batch, merged, segment_of_batch, stored_schema
 from frazil.tables.rows.segment_file import RowFileHeader, segment_path, write_rows
 from frazil.tables.view import RowsView, view_of
 
@@ -43,6 +42,7 @@ DEAD_CHANGES_KEPT = 100
 
 CHANGES = Counter("frazil.tables.applied.changes", "Changes applied to keyed tables, by table.")
 DEAD = Counter("frazil.tables.dead.changes", "Changes that could not be applied, by table.")
+COMPACTED = Counter("frazil.tables.compacted.bytes", "Row files rewritten, in bytes, by table.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class PartitionFold:
         definition: TableDefinition,
         log: ReadablePartition,
         config: TablesConfig,
+        pages: MappedPages | None = None,
     ) -> None:
         """Open the files. The first steps read the rest from the log."""
         self._disk = disk
@@ -72,14 +73,20 @@ class PartitionFold:
         self._config = config
         self.log = log
         self._identity = identity_of(definition, log.index)
-        log_end = log.view.last_stable_offset
-        recovered = recover_partition(disk, folder, definition, self._identity, log_end)
+        self._pages = pages or MappedPages(config.mapped_bytes_max)
+        recovered = recover_partition(
+            disk, folder, definition, self._identity, log.view, self._pages
+        )
         self.state = recovered.state
-        self.is_index_loaded = recovered.is_index_loaded
+        self._files = recovered.files
+        """The sealed files, in order."""
+        self.is_index_loaded = recovered.index_offset >= 0
         """Whether the key index came from its file."""
         self.end_offset = self._sealed_offset = recovered.end_offset
-        self._checkpointed_offset = recovered.end_offset if recovered.is_index_loaded else -1
+        self._checkpointed_offset = recovered.index_offset
         self._unsaved_bytes = 0
+        self._compacted_at = (-1, -1)
+        """Sealed offset and horizon when nothing was left to compact."""
         self.dead: deque[DeadChange] = deque(maxlen=DEAD_CHANGES_KEPT)
         self.dead_count = 0
         self._reader: Reader | None = None
@@ -93,9 +100,38 @@ class PartitionFold:
         return self.state.index.size_bytes
 
     @property
+    def file_bytes(self) -> int:
+        """Size of all row files."""
+        return sum(file.size_bytes for file in self._files)
+
+    @property
+    def file_count(self) -> int:
+        return len(self._files)
+
+    @property
+    def first_offset(self) -> int:
+        """The earliest offset as of which rows are known."""
+        return self.state.deaths.horizon
+
+    @property
+    def needs_seed(self) -> bool:
+        """Whether the log begins after what the files have: only the lake has what is missing."""
+        return self.log.view.start_offset > self.end_offset
+
+    @property
     def lag(self) -> int:
         """Offsets that are durable and not applied yet."""
         return self.log.view.last_stable_offset - self.end_offset
+
+    @property
+    def sealed_offset(self) -> int:
+        """Everything below is in files."""
+        return self._sealed_offset
+
+    @property
+    def checkpointed_offset(self) -> int:
+        """The saved key index is as of this offset; -1 if there is none."""
+        return self._checkpointed_offset
 
     def step(self) -> int:
         """Apply the next changes of the log. Returns how many offsets were applied.
@@ -105,10 +141,10 @@ class PartitionFold:
         """
         if self._reader is None:
             self._reader = Reader(self.log, self.end_offset)
-        if self.log.view.start_offset > self.end_offset:
+        if self.needs_seed:
             raise OutOfRange(
                 f"{self.log.topic}/{self.log.index} begins at {self.log.view.start_offset}; its "
-                f"table needs the changes from {self.end_offset} on"
+                f"table needs the changes from {self.end_offset} on; seed it from the lake"
             )
         batches = self._reader.read(self._config.read_bytes)
         for changes, offsets in self._groups(batches):
@@ -141,7 +177,12 @@ class PartitionFold:
             yield _joined(waiting)
 
     def _apply(self, changes: Changes, offsets: Longs) -> None:
-        absent = self.state.apply(changes, offsets)
+        state, before = self.state, self.state.deaths.count
+        absent = state.apply(changes, offsets)
+        died = state.deaths.between(before, state.deaths.count).rows
+        # An update has read the whole row, others the key.
+        columns = len(state.schema.names) if changes.operation is Operation.UPDATE else 1
+        self._pages.touch_rows(state.segments, died, columns)
         for position in absent.tolist():
             first = int(np.searchsorted(offsets, offsets[position]))
             self._note_dead(int(offsets[position]), position - first, "no row has this key")
@@ -169,30 +210,78 @@ class PartitionFold:
         opened = state.open_segments
         if not opened and not len(deaths.rows):
             return
-        definition = state.definition
-        base_row = opened[0].base_row if opened else state.row_count
-        batch = (
-            merged(definition, opened).batch if opened else empty_batch(stored_schema(definition))
-        )
+        definition, version = state.definition, state.definition.version
+        if opened:
+            segment = merged(definition, opened)
+        else:
+            empty = empty_batch(stored_schema(definition))
+            segment = segment_of_batch(definition, empty, state.row_count, version)
         header = RowFileHeader(
             identity=self._identity,
             begin_offset=self._sealed_offset,
             end_offset=self.end_offset,
-            base_row=base_row,
+            base_row=segment.base_row,
+            end_row=segment.base_row + segment.batch.num_rows,
             base_death=state.deaths.sealed_count,
-            row_count=batch.num_rows,
+            end_death=state.deaths.count,
+            row_count=segment.batch.num_rows,
             death_count=len(deaths.rows),
-            definition=definition.version,
+            definition=version,
         )
         path = segment_path(self._folder, self._sealed_offset)
-        file = write_rows(self._disk, path, header, batch, deaths, self._buffer)
-        version = definition.version
-        state.put_sealed(segment_of_batch(definition, file.batch, base_row, version))
+        file = write_rows(self._disk, path, header, segment.batch, None, deaths, self._buffer)
+        sealed = segment_of_batch(definition, file.batch, segment.base_row, version, segment.live)
+        state.put_sealed(replace(sealed, mapped=file.mapped))
         with state.lock:
             state.deaths.seal(file.deaths)
+        self._files.append(file)
         self._sealed_offset = self.end_offset
         self._unsaved_bytes += file.size_bytes
         self.view = view_of(state, self.end_offset)
+
+    def compact(self, horizon: int) -> bool:
+        """Rewrite the files whose rewriting saves most, without row versions that died below an
+        offset; views as of earlier offsets can no longer be made. Returns whether there was
+        something to do: then there may be more. Raises `OSError`; nothing has changed then, or only
+        files that are not used any more are left.
+        """
+        horizon = min(horizon, self._sealed_offset)
+        if self._compacted_at == (self._sealed_offset, horizon):
+            return False
+        state, files = self.state, self._files
+        sealed = state.segments[: state.sealed_segments]
+        chosen = choose_files(files, sealed, state.deaths, horizon, self._config.seal_bytes)
+        if chosen is None:
+            self._compacted_at = (self._sealed_offset, horizon)
+            return False
+        definition = state.definition
+        rows = compacted_rows(definition, files, sealed, state.deaths, chosen, horizon)
+        header = rows.header
+        if self._checkpointed_offset < header.horizon:
+            # An older index has row versions that are about to go, and whose keys nobody knows.
+            self.checkpoint()
+        begin, end = chosen
+        path = segment_path(self._folder, header.begin_offset)
+        file = write_rows(
+            self._disk, path, header, rows.batch, rows.numbers, rows.deaths, self._buffer
+        )
+        segment = None
+        if file.batch.num_rows:
+            version = header.definition
+            left = segment_of_batch(definition, file.batch, header.base_row, version, rows.live)
+            segment = replace(left, numbers=file.numbers, mapped=file.mapped)
+        deaths = state.deaths.compacted(begin, end, file.deaths, header.horizon)
+        state.put_compacted(header.base_row, header.end_row, segment, deaths)
+        replaced, files[begin:end] = files[begin:end], [file]
+        self.view = view_of(state, self.end_offset)
+        self._buffer.release()
+        COMPACTED.add(sum(each.size_bytes for each in replaced), table=definition.name)
+        for each in replaced:
+            self._pages.forget(each.mapped)
+        # The new file is durable, and covers these: a start would remove them.
+        for each in replaced[1:]:
+            self._disk.unlink(segment_path(self._folder, each.header.begin_offset))
+        return True
 
     def checkpoint(self) -> None:
         """Seal, then save the key index. A start then reads neither keys nor log."""
@@ -205,9 +294,16 @@ class PartitionFold:
             row_count=self.state.row_count,
             death_count=self.state.deaths.count,
         )
+        with self.state.lock:
+            self.state.index.shrink()
         write_index(self._disk, self._folder, self.state.index, position)
         self._checkpointed_offset = self._sealed_offset
         self._unsaved_bytes = 0
+
+    def release_memory(self) -> None:
+        """Give back memory of mapped files, and of the last seal; later work takes it again."""
+        self._buffer.release()
+        self._pages.release_all()
 
     def change_definition(self, definition: TableDefinition) -> None:
         """Use a later version of the definition."""

@@ -7,11 +7,15 @@
 A function of the changes alone: equal changes make equal row numbers and deaths, in however many
 steps they come. Changed by one thread. `lock` is held while index, bits and segments change, in
 short turns, so that others can look up keys in between.
+
+Row numbers and deaths are never numbered again. A compaction takes away row versions, which leaves
+gaps in the numbers; the index does not change.
 """
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,10 +25,11 @@ from frazil.errors import TooLarge
 from frazil.tables.changes import Changes, Operation
 from frazil.tables.definition import TableDefinition
 from frazil.tables.keys import kernels
-from frazil.tables.keys.kernels import NO_ROW, Bits, Longs
+from frazil.tables.keys.kernels import NO_ROW, Longs
 from frazil.tables.keys.key_block import block_of, key_array
 from frazil.tables.keys.key_index import KeyIndex
 from frazil.tables.rows.deaths import NO_SUCCESSOR, Deaths
+from frazil.tables.rows.mapped_pages import MappedPages
 from frazil.tables.rows.row_segment import (
     RowSegment,
     key_width,
@@ -43,16 +48,16 @@ MERGED_ROWS = 65_536
 class PartitionState:
     """Row versions, deaths and keys of a partition."""
 
-    def __init__(self, definition: TableDefinition) -> None:
+    def __init__(self, definition: TableDefinition, pages: MappedPages) -> None:
         self.change_definition(definition)
+        self.pages = pages
         self.index = KeyIndex(key_width(definition), definition.seed)
         self.segments: tuple[RowSegment, ...] = ()
         """Sealed ones, then those in memory."""
         self.sealed_segments = 0
         self.deaths = Deaths()
-        self.live: Bits = np.zeros(1024, np.uint8)
-        """One bit per row version; zero from `row_count` on."""
         self.row_count = 0
+        """Row versions ever made: the number of the next one."""
         self.lock = threading.Lock()
 
     @property
@@ -63,6 +68,16 @@ class PartitionState:
     def open_bytes(self) -> int:
         """Memory of what is in no file."""
         return sum(segment.size_bytes for segment in self.open_segments) + self.deaths.open_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Of all row versions, in memory and in files."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def dead_rows(self) -> int:
+        """Row versions that were replaced or deleted, and not compacted away yet."""
+        return sum(segment.batch.num_rows for segment in self.segments) - len(self.index)
 
     def apply(self, changes: Changes, offsets: Longs) -> Longs:
         """Apply changes, each with its offset; offsets never decrease. Returns the positions of
@@ -85,18 +100,17 @@ class PartitionState:
         segment = segment_of_rows(self.definition, rows, offsets, self.row_count)
         hashes = segment.keys.hashes(self.index.seed)
         positions: Longs = np.arange(count)
+        rows_made = segment.base_row + positions
         with self.lock:
-            self.reserve(self.row_count + count)
             self._replace(len(self.segments), [segment])
         for begin in range(0, count, TURN_ROWS):
             end = min(count, begin + TURN_ROWS)
             turn = positions[begin:end]
             with self.lock:
-                killed = self.index.put(
-                    segment.keys, hashes[begin:end], turn, segment.base_row, self.live
-                )
+                killed = self.index.put(segment.keys, hashes[begin:end], turn, rows_made[begin:end])
                 by = killed.by + begin
-                self.deaths.append(killed.rows, offsets[by], segment.base_row + by)
+                self.index.table.put_bits(killed.rows, is_live=False)
+                self.deaths.append(killed.rows, offsets[by], rows_made[by])
                 self.row_count = segment.base_row + end
         self._merge_small()
 
@@ -106,7 +120,8 @@ class PartitionState:
             return
         hashes = block.hashes(self.index.seed)
         with self.lock:
-            killed = self.index.remove(block, hashes, self.live)
+            killed = self.index.remove(block, hashes)
+            self.index.table.put_bits(killed.rows, is_live=False)
             gone = np.full(len(killed.rows), NO_SUCCESSOR, np.int64)
             self.deaths.append(killed.rows, offsets[killed.by], gone)
 
@@ -128,19 +143,10 @@ class PartitionState:
         self._put(pa.RecordBatch.from_arrays(arrays, schema=schema), offsets[present])
         return np.flatnonzero(rows == NO_ROW)
 
-    def reserve(self, rows: int) -> None:
-        """Make room for bits. The lock is held."""
-        size = (rows + 7) // 8
-        if size > len(self.live):
-            larger = np.zeros(max(size, 2 * len(self.live)), np.uint8)
-            larger[: len(self.live)] = self.live
-            self.live = larger
-
     def _replace(self, begin: int, segments: Sequence[RowSegment]) -> None:
         """Put segments at `begin`, in place of those that follow. The lock is held."""
         self.segments = (*self.segments[:begin], *segments)
-        bases = [segment.base_row for segment in segments]
-        self.index.table.replace(begin, bases, [segment.keys for segment in segments])
+        self.index.table.replace(begin, [segment.entry for segment in segments])
 
     def _merge_small(self) -> None:
         """Merge small segments with neighbours of similar size: there are few at any time, and a
@@ -165,6 +171,22 @@ class PartitionState:
         with self.lock:
             self._replace(self.sealed_segments, [segment] if segment.batch.num_rows else [])
             self.sealed_segments = len(self.segments)
+
+    def put_compacted(
+        self, begin_row: int, end_row: int, segment: RowSegment | None, deaths: Deaths
+    ) -> None:
+        """Put a segment, if any rows are left, in place of the sealed ones with numbers from
+        `begin_row` up to `end_row`. The deaths take the place of those that are."""
+        begin = bisect_left(self.segments, begin_row, key=lambda each: each.base_row)
+        end = bisect_left(self.segments, end_row, key=lambda each: each.base_row)
+        end = min(end, self.sealed_segments)
+        put = [] if segment is None else [segment]
+        with self.lock:
+            after = self.segments[end:]
+            self._replace(begin, [*put, *after])
+            self.sealed_segments += len(put) - (end - begin)
+            self.deaths.later = deaths
+            self.deaths = deaths
 
     def change_definition(self, definition: TableDefinition) -> None:
         """Use a definition, or a later version of it. Segments stay as they are."""

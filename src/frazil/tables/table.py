@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from frazil.disk import Disk
-from frazil.errors import Malformed, Overloaded
-from frazil.log import ReadableLog
+from frazil.errors import Malformed, OutOfRange, Overloaded
+from frazil.log import ReadableLog, record_at_time
 from frazil.settings import TablesConfig
 from frazil.tables.definition import TableDefinition
 from frazil.tables.definition_file import partition_folder
@@ -18,10 +19,13 @@ from frazil.tables.fold import PartitionFold
 from frazil.tables.keys.kernels import NO_ROW
 from frazil.tables.keys.key_block import block_of
 from frazil.tables.keys.key_index import bytes_for
+from frazil.tables.rows.mapped_pages import MappedPages
 from frazil.tables.rows.row_segment import empty_batch
+from frazil.tables.seed import seed_partition
 from frazil.tables.view import Key, RowsView, key_array_of
 from frazil.tables.writer import Token, partitions_of
 
+Pressure = Literal["normal", "high", "full"]
 PRESSURE_HIGH = 0.9
 """Share of `tables.key_bytes_max` above which a table reports pressure."""
 
@@ -43,6 +47,11 @@ class KeyedView:
         return {number: view.end_offset for number, view in enumerate(self.partitions)}
 
     @property
+    def first_offsets(self) -> Token:
+        """The earliest offset that `as_of` takes, of each partition."""
+        return {number: view.first_offset for number, view in enumerate(self.partitions)}
+
+    @property
     def live_count(self) -> int:
         return sum(view.live_count for view in self.partitions)
 
@@ -56,10 +65,19 @@ class KeyedView:
 
     def get(self, key: Key) -> dict[str, object] | None:
         """Return the row of a key, None if there is none."""
+        return self._partition_of(key).get(key)
+
+    def history(self, key: Key) -> pa.RecordBatch:
+        """Return the versions of one key that are still known, in the order of the log:
+        `_change` (insert, update, delete), `_offset`, and the columns after the change, or before
+        it if the row was deleted. `_change` is null of a version made before `first_offsets`."""
+        return self._partition_of(key).history(key)
+
+    def _partition_of(self, key: Key) -> RowsView:
         if len(self.partitions) == 1:
-            return self.partitions[0].get(key)
+            return self.partitions[0]
         keys = key_array_of(self._key_types, [key])
-        return self.partitions[int(partitions_of(self.definition, keys)[0])].get(key)
+        return self.partitions[int(partitions_of(self.definition, keys)[0])]
 
     def get_many(self, keys: Sequence[Key]) -> pa.RecordBatch:
         """Return the rows of the keys that exist, in the order of the keys."""
@@ -102,16 +120,16 @@ class KeyedTable:
     ) -> None:
         self.definition = definition
         self._config = config or TablesConfig()
-        self.folds = tuple(
-            PartitionFold(
-                disk,
-                partition_folder(definition.name, number),
-                definition,
-                log.partition(definition.topic, number),
-                self._config,
-            )
-            for number in range(definition.partitions)
-        )
+        self._disk = disk
+        self._log = log
+        self._pages = MappedPages(self._config.mapped_bytes_max)
+        self.folds = tuple(self._open_fold(number) for number in range(definition.partitions))
+
+    def _open_fold(self, partition: int) -> PartitionFold:
+        definition = self.definition
+        folder = partition_folder(definition.name, partition)
+        log = self._log.partition(definition.topic, partition)
+        return PartitionFold(self._disk, folder, definition, log, self._config, self._pages)
 
     def view(self) -> KeyedView:
         """Return the rows as of the last step."""
@@ -119,11 +137,19 @@ class KeyedTable:
 
     def step(self) -> int:
         """Apply new changes, and seal what is large. Returns how many offsets were applied."""
-        count = 0
-        for fold in self.folds:
-            count += fold.step()
-            fold.maintain()
+        count = self.apply()
+        self.maintain()
         return count
+
+    def apply(self) -> int:
+        """Apply new changes. Returns how many offsets were applied. After an error the table cannot
+        be used any more: open it again."""
+        return sum(fold.step() for fold in self.folds)
+
+    def maintain(self) -> None:
+        """Seal what is large. Raises `OSError`; it can be repeated then."""
+        for fold in self.folds:
+            fold.maintain()
 
     def catch_up(self) -> None:
         """Step until everything that is durable is applied."""
@@ -135,6 +161,69 @@ class KeyedTable:
         for fold in self.folds:
             fold.checkpoint()
 
+    def compact(self, horizons: Mapping[int, int]) -> bool:
+        """Rewrite row files without what died below these offsets, by partition: once for each, at
+        most. Returns whether there was something to do; then there may be more."""
+        done = [self.folds[number].compact(horizon) for number, horizon in horizons.items()]
+        return any(done)
+
+    def history_offsets(self, now_ms: int) -> Token:
+        """Return the first offsets that are not older than `tables.history_ms`, by partition."""
+        begin_ms = now_ms - self._config.history_ms
+        found = [(fold, record_at_time(fold.log, begin_ms)) for fold in self.folds]
+        return {
+            number: fold.end_offset if record is None else min(record.offset, fold.end_offset)
+            for number, (fold, record) in enumerate(found)
+        }
+
+    def seed(
+        self, partition: int, batches: Iterable[pa.RecordBatch], *, end_offset: int, next_row: int
+    ) -> int:
+        """Replace what a partition has by its rows as of an offset, as the lake has them, because
+        the log no longer has what its files lack (`PartitionFold.needs_seed`). Returns how many
+        rows there are. Raises what `seed_partition` does, and `OutOfRange` if the log does not go
+        on from there. Views taken before stay as they are."""
+        log = self.folds[partition].log.view
+        if not log.start_offset <= end_offset <= log.last_stable_offset:
+            raise OutOfRange(
+                f"rows as of {end_offset} cannot seed table {self.definition.name}: the log has "
+                f"the changes from {log.start_offset} to {log.last_stable_offset}"
+            )
+        self.folds[partition].close()
+        count = seed_partition(
+            self._disk,
+            self.definition,
+            partition,
+            batches,
+            end_offset=end_offset,
+            next_row=next_row,
+            config=self._config,
+        )
+        folds = list(self.folds)
+        folds[partition] = self._open_fold(partition)
+        self.folds = tuple(folds)
+        return count
+
+    def release_memory(self) -> None:
+        """Give back memory of mapped files and of the last seals, as when there is nothing to
+        do."""
+        for fold in self.folds:
+            fold.release_memory()
+
+    def history(self, key: Key) -> pa.RecordBatch:
+        """Return the versions of one key that are still known; see `KeyedView`."""
+        return self.view().history(key)
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of all row files."""
+        return sum(fold.file_bytes for fold in self.folds)
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Memory of mapped row files, at most."""
+        return self._pages.bytes
+
     def has(self, token: Token) -> bool:
         """Return whether the view has a write."""
         return all(self.folds[number].end_offset >= end for number, end in token.items())
@@ -145,16 +234,35 @@ class KeyedTable:
         return sum(fold.key_bytes for fold in self.folds)
 
     @property
-    def pressure(self) -> str:
-        """`normal`; `high` near `tables.key_bytes_max`; `full`: new keys are refused."""
-        share = self.key_bytes / self._config.key_bytes_max
-        return "full" if share >= 1 else "high" if share >= PRESSURE_HIGH else "normal"
+    def row_bytes(self) -> int:
+        """Row versions and deaths, in memory and in files."""
+        return sum(fold.state.row_bytes for fold in self.folds)
 
-    def check_new_keys(self, partition: int, keys: pa.Array) -> None:
+    @property
+    def open_bytes(self) -> int:
+        """Memory of what is in no file."""
+        return sum(fold.state.open_bytes for fold in self.folds)
+
+    @property
+    def dead_rows(self) -> int:
+        """Row versions that were replaced or deleted."""
+        return sum(fold.state.dead_rows for fold in self.folds)
+
+    @property
+    def checkpointed_offsets(self) -> list[int]:
+        """The offsets that the saved key indexes are as of."""
+        return [fold.checkpointed_offset for fold in self.folds]
+
+    @property
+    def pressure(self) -> Pressure:
+        """`normal`; `high` near `tables.key_bytes_max`; `full`: new keys are refused."""
+        return pressure_of(self.key_bytes, self._config)
+
+    def check_new_keys(self, partition: int, keys: pa.Array, other_bytes: int = 0) -> None:
         """Raise `Overloaded` if canonical keys need memory above `tables.key_bytes_max`. Keys that
         exist never do. What is in the log already is applied in any case: the budget is enforced
-        before a write is acknowledged, never after."""
-        others = self.key_bytes - self.folds[partition].key_bytes
+        before a write is acknowledged, never after. `other_bytes`: of other tables."""
+        others = other_bytes + self.key_bytes - self.folds[partition].key_bytes
         known = len(self.folds[partition].state.index)
         limit = self._config.key_bytes_max
         if others + bytes_for(known + len(keys)) <= limit:
@@ -178,3 +286,9 @@ class KeyedTable:
     def close(self) -> None:
         for fold in self.folds:
             fold.close()
+
+
+def pressure_of(key_bytes: int, config: TablesConfig) -> Pressure:
+    """Return the pressure of key indexes on their memory."""
+    share = key_bytes / config.key_bytes_max
+    return "full" if share >= 1 else "high" if share >= PRESSURE_HIGH else "normal"

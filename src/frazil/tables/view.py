@@ -1,13 +1,13 @@
 """RowsView: the rows of a partition as of an offset. Immutable, while the fold goes on.
 
 A row version is live as of an offset if it was made below it and did not die below it. Row numbers
-and deaths are in the order of the log, so a view is two numbers.
+and deaths are in the order of the log, so a view is two numbers. It keeps the segments and deaths
+of its time: a compaction replaces those of the state, and files that are mapped stay readable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from frazil.errors import Malformed, OutOfRange
 from frazil.tables.definition import CHANGE, OFFSET, ROW
-from frazil.tables.keys import kernels
 from frazil.tables.keys.kernels import NO_ROW, Bits, Longs
 from frazil.tables.keys.key_block import KeyBlock, block_of, key_array
-from frazil.tables.rows.deaths import NO_SUCCESSOR
+from frazil.tables.keys.key_index import KeyTable
+from frazil.tables.rows.deaths import NO_SUCCESSOR, Deaths
+from frazil.tables.rows.mapped_pages import FAULT_BYTES
 from frazil.tables.rows.row_segment import (
     OFFSET_FIELD,
     RowSegment,
@@ -42,23 +43,31 @@ class RowsView:
     def __init__(
         self,
         state: PartitionState,
-        segments: Sequence[RowSegment],
+        segments: tuple[RowSegment, ...],
+        deaths: Deaths,
         row_count: int,
         death_count: int,
         end_offset: int,
     ) -> None:
         self._state = state
         self._segments = segments
+        self._deaths = deaths
+        self._pages = state.pages
         self.definition = state.definition
         self._schema = state.schema
         self._names = state.schema.names
         self._key_types = state.key_types
         self.row_count = row_count
-        """Row versions that were made."""
+        """Row versions that were made: the number of the next one."""
         self.death_count = death_count
         """How many of them died."""
         self.end_offset = end_offset
         """The view is as of this offset: it has every change below."""
+
+    @property
+    def first_offset(self) -> int:
+        """The earliest offset that `as_of` and `changes` take; a compaction forgot those before."""
+        return self._deaths.horizon
 
     @property
     def live_count(self) -> int:
@@ -67,14 +76,24 @@ class RowsView:
 
     def as_of(self, offset: int) -> RowsView:
         """Return the rows as of an earlier offset."""
-        if not 0 <= offset <= self.end_offset:
-            raise OutOfRange(f"offset {offset} is not in 0 to {self.end_offset}, the changes known")
         if offset == self.end_offset:
             return self
-        rows = rows_before(self._shown_segments, offset)
+        self._check_known(offset, offset)
+        row = rows_before(self._shown_segments, offset)
+        rows = self.row_count if row is None else min(row, self.row_count)
         with self._state.lock:
-            deaths = min(self._state.deaths.before(offset), self.death_count)
-        return RowsView(self._state, self._segments, rows, deaths, offset)
+            deaths = min(self._deaths.before(offset), self.death_count)
+        return RowsView(self._state, self._segments, self._deaths, rows, deaths, offset)
+
+    def _check_known(self, begin: int, end: int) -> None:
+        if self.first_offset <= begin <= end <= self.end_offset:
+            return
+        wanted = f"offset {begin} is" if begin == end else f"offsets {begin} to {end} are"
+        older = "; older ones are in the lake" if self.first_offset else ""
+        raise OutOfRange(
+            f"{wanted} not in {self.first_offset} to {self.end_offset}, the changes of table "
+            f"{self.definition.name} that are known here{older}"
+        )
 
     @property
     def _shown_segments(self) -> list[RowSegment]:
@@ -82,74 +101,77 @@ class RowsView:
         return [segment for segment in self._segments if segment.base_row < self.row_count]
 
     @cached_property
-    def live(self) -> Bits:
-        """One bit per row version, the lowest first: whether it is live."""
-        state = self._state
-        with state.lock:
-            live = state.live[: (self.row_count + 7) // 8].copy()
-            died = state.deaths.between(self.death_count, state.deaths.count).rows
-        kernels.set_bits(live, np.array(died[died < self.row_count]))
-        if self.row_count % 8:
-            live[-1] &= (1 << self.row_count % 8) - 1
-        return live
+    def live(self) -> tuple[Bits, ...]:
+        """Which row versions are live: bits by position, the lowest first, of each segment that
+        `pieces` yields."""
+        segments = self._shown_segments
+        with self._state.lock:
+            bits = [segment.live.copy() for segment in segments]
+            died = self._deaths.since(self.death_count).rows
+            died = np.array(died[died < self.row_count])
+        entries = [s.entry._replace(live=b) for s, b in zip(segments, bits, strict=True)]
+        KeyTable(entries).put_bits(died, is_live=True)
+        return tuple(bits)
 
     def pieces(self) -> Iterator[tuple[pa.RecordBatch, pa.BooleanArray]]:
-        """Yield all row versions and which are live, segment by segment, in the types of the
-        table."""
-        schema = self._schema
-        for segment in self._shown_segments:
-            segment = self._cut(segment)
+        """Yield all row versions that are there and which are live, segment by segment, in the
+        types of the table."""
+        for segment, batch, mask in self._pieces(self._schema):
+            self._pages.touch_segment(segment)
+            yield batch, mask
+
+    def _pieces(
+        self, schema: pa.Schema
+    ) -> Iterator[tuple[RowSegment, pa.RecordBatch, pa.BooleanArray]]:
+        for segment, bits in zip(self._shown_segments, self.live, strict=True):
             names = [name for name in schema.names if name in segment.batch.schema.names]
-            yield upgraded(segment.batch.select(names), schema), live_mask(self.live, segment)
-
-    def _cut(self, segment: RowSegment) -> RowSegment:
-        if segment.end_row <= self.row_count:
-            return segment
-        batch = segment.batch.slice(0, self.row_count - segment.base_row)
-        return replace(segment, batch=batch)
-
-    def rows_since(self, begin_row: int) -> Iterator[pa.RecordBatch]:
-        """Yield the live rows from a row number on: the columns, `_offset` and `_row`."""
-        schema = pa.schema([*self._schema, OFFSET_FIELD])
-        for segment in self._shown_segments:
-            if segment.end_row <= begin_row:
-                continue
-            segment = self._cut(segment)
-            first = max(0, begin_row - segment.base_row)
-            mask = live_mask(self.live, segment).slice(first)
-            names = [name for name in schema.names if name in segment.batch.schema.names]
-            batch = upgraded(segment.batch.select(names), schema).slice(first)
-            numbers = pa.array(np.arange(segment.base_row + first, segment.end_row))
-            yield batch.append_column(ROW, numbers).filter(mask)
-
-    def died_since(self, offset: int, below: int) -> Longs:
-        """Return the row versions below a row number that died at an offset or later, ascending."""
-        with self._state.lock:
-            first = self._state.deaths.before(offset)
-            died = self._state.deaths.between(min(first, self.death_count), self.death_count).rows
-        return np.sort(died[died < below])
-
-    def offset_after(self, begin_row: int, bytes_max: int) -> int:
-        """Return an offset up to which about `bytes_max` of row versions follow a row number; the
-        end of the view if it has fewer."""
-        size = 0
-        for segment in self._shown_segments:
-            begin = max(0, begin_row - segment.base_row)
-            rows = min(segment.end_row, self.row_count) - segment.base_row - begin
-            if rows <= 0:
-                continue
-            row_bytes = max(1, segment.size_bytes // segment.batch.num_rows)
-            if size + rows * row_bytes > bytes_max:
-                at = begin + max(0, bytes_max - size) // row_bytes
-                # At least one offset: all rows of one are frozen together.
-                return max(int(segment.offsets[at]), int(segment.offsets[begin]) + 1)
-            size += rows * row_bytes
-        return self.end_offset
+            count = segment.count_below(self.row_count)
+            batch = upgraded(segment.batch.select(names).slice(0, count), schema)
+            yield segment, batch, live_mask(bits, count)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the live rows, in the order of their last changes."""
         for batch, mask in self.pieces():
             yield (batch if columns is None else batch.select(list(columns))).filter(mask)
+
+    def rows_between(self, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Yield the live row versions with numbers from `begin` up to `end`, in this order: the
+        columns of the table, `_offset` and `_row`."""
+        schema = pa.schema([*self._schema, OFFSET_FIELD])
+        numbered = schema.append(pa.field(ROW, pa.int64(), nullable=False))
+        for segment, batch, mask in self._pieces(schema):
+            first = segment.count_below(begin)
+            count = min(batch.num_rows, segment.count_below(end)) - first
+            if count <= 0:
+                continue
+            self._pages.touch_segment(segment)
+            arrays = [*batch.slice(first, count).columns]
+            arrays.append(pa.array(segment.rows[first : first + count]))
+            found = pa.RecordBatch.from_arrays(arrays, schema=numbered)
+            found = found.filter(mask.slice(first, count))
+            if found.num_rows:
+                yield found
+
+    def live_rows(self, begin: int, end: int) -> Longs:
+        """Return the numbers of the live row versions from `begin` up to `end`."""
+        parts = []
+        for segment, bits in zip(self._shown_segments, self.live, strict=True):
+            first, last = (segment.count_below(min(row, self.row_count)) for row in (begin, end))
+            is_live = np.unpackbits(bits, count=last, bitorder="little")[first:].view(np.bool_)
+            parts.append(segment.rows[first:last][is_live])
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def died_since(self, then: RowsView) -> Longs:
+        """Return the numbers of the row versions that were live in an earlier view of the same
+        partition, and are not in this one; sorted."""
+        if then.end_offset > self.end_offset:
+            raise OutOfRange(f"{then.end_offset} is after {self.end_offset}, the end of this view")
+        self._check_known(then.end_offset, self.end_offset)
+        with self._state.lock:
+            died = self._deaths.between(then.death_count, self.death_count).rows
+            rows = np.array(died[died < then.row_count])
+        rows.sort()
+        return rows
 
     def scan(self, lower: Key | None, upper: Key | None) -> Iterator[pa.RecordBatch]:
         """Yield the live rows with `lower` <= key < `upper`, in no order. Only of tables with one
@@ -175,7 +197,8 @@ class RowsView:
         if row == NO_ROW:
             return None
         segment = segment_with(self._segments, row)
-        position, batch = row - segment.base_row, segment.batch
+        position, batch = segment.count_below(row), segment.batch
+        self._pages.touch(segment.mapped, FAULT_BYTES * batch.num_columns)
         if segment.definition == self.definition.version:
             # The columns of the table come first, in this order.
             return {
@@ -193,15 +216,23 @@ class RowsView:
             row = int(state.index.find(block, hashes)[0])
             if 0 <= row < self.row_count:
                 return row
-            died = state.deaths.between(self.death_count, state.deaths.count).rows
+            died = self._deaths.since(self.death_count).rows
             died = np.array(died[died < self.row_count])
-            return state.index.find_among(block, died) if len(died) else NO_ROW
+        found = self._table.find_among(block, died, 1) if len(died) else died
+        return int(found[0]) if len(found) else NO_ROW
+
+    @cached_property
+    def _table(self) -> KeyTable:
+        """The keys of this view's segments: the state may have compacted them away."""
+        return KeyTable([segment.entry for segment in self._shown_segments])
 
     def get_many(self, keys: Sequence[Key] | pa.Array) -> pa.RecordBatch:
         """Return the rows of the keys that exist, in the order of the keys."""
         array = keys if isinstance(keys, pa.Array) else key_array_of(self._key_types, keys)
         rows = self.find(block_of(array))
-        return take_rows(self._segments, rows[rows != NO_ROW], self._schema)
+        found = rows[rows != NO_ROW]
+        self._pages.touch_rows(self._segments, found, len(self._names) + 1)
+        return take_rows(self._segments, found, self._schema)
 
     def find(self, block: KeyBlock) -> Longs:
         """Return the row number of each key that is live in this view, else -1."""
@@ -219,20 +250,17 @@ class RowsView:
         """Return the changes of the offsets from `begin` up to `end`, in the order of the log:
         `_change` (insert, update, delete), `_offset`, and the columns after the change, or before
         it if the row was deleted."""
-        if not 0 <= begin <= end <= self.end_offset:
-            raise OutOfRange(
-                f"offsets {begin} up to {end} are not in 0 to {self.end_offset}, the changes known"
-            )
+        self._check_known(begin, end)
         first, last = self.as_of(begin), self.as_of(end)
         with self._state.lock:
-            died = self._state.deaths.between(first.death_count, last.death_count)
+            died = self._deaths.between(first.death_count, last.death_count)
         made: Longs = np.arange(first.row_count, last.row_count)
         is_update = np.zeros(len(made), np.bool_)
         is_deleted = died.successors == NO_SUCCESSOR
         is_update[died.successors[~is_deleted] - first.row_count] = True
         rows = np.concatenate([made, died.rows[is_deleted]])
-        schema = pa.schema([*self._schema, pa.field(OFFSET, pa.int64())])
-        table = take_rows(self._segments, rows, schema)
+        self._pages.touch_rows(self._segments, rows, len(self._names) + 1)
+        table = take_rows(self._segments, rows, pa.schema([*self._schema, OFFSET_FIELD]))
         offsets = table[OFFSET].to_numpy().copy()
         offsets[len(made) :] = died.offsets[is_deleted]
         kinds = np.concatenate([is_update.astype(np.int8), np.full(len(rows) - len(made), 2)])
@@ -244,10 +272,44 @@ class RowsView:
             names=[CHANGE, OFFSET, *self._names],
         )
 
+    def history(self, key: Key) -> pa.RecordBatch:
+        """Return the versions of one key from `first_offset` on, and the one that was live there,
+        in the columns of `changes`. `_change` is null of a version that was made before: whether
+        it was an insert or an update is not known any more."""
+        block = block_of(key_array_of(self._key_types, [key]))
+        with self._state.lock:
+            died = self._deaths.between(self._deaths.before(self.first_offset), self.death_count)
+        self._pages.touch_rows(self._segments, died.rows, 1)
+        dead = self._table.find_among(block, np.array(died.rows), len(died.rows))
+        live = self._find_one(block)
+        made = np.sort(dead if live == NO_ROW else np.append(dead, live))
+        ends = died.where(np.isin(died.rows, dead))
+        deleted = ends.where(ends.successors == NO_SUCCESSOR)
+        rows = np.concatenate([made, deleted.rows])
+        self._pages.touch_rows(self._segments, rows, len(self._names) + 1)
+        table = take_rows(self._segments, rows, pa.schema([*self._schema, OFFSET_FIELD]))
+        offsets = table[OFFSET].to_numpy().copy()
+        kinds: list[str | None] = [
+            UPDATE if row in ends.successors else INSERT if offset >= self.first_offset else None
+            for row, offset in zip(made.tolist(), offsets.tolist(), strict=False)
+        ]
+        kinds += [DELETE] * len(deleted.rows)
+        offsets[len(made) :] = deleted.offsets
+        # A version comes after the end of the one before, and before its own.
+        order = np.lexsort((np.arange(len(rows)) >= len(made), rows))
+        sorted_rows = table.select(self._names).take(pa.array(order))
+        names = pa.array([kinds[at] for at in order.tolist()], pa.string())
+        return pa.RecordBatch.from_arrays(
+            [names, pa.array(offsets[order]), *sorted_rows.columns],
+            names=[CHANGE, OFFSET, *self._names],
+        )
+
 
 def view_of(state: PartitionState, end_offset: int) -> RowsView:
     """Return the rows as they are. Called by the owner of the state."""
-    return RowsView(state, state.segments, state.row_count, state.deaths.count, end_offset)
+    return RowsView(
+        state, state.segments, state.deaths, state.row_count, state.deaths.count, end_offset
+    )
 
 
 def key_array_of(types: Sequence[pa.DataType], keys: Sequence[Key]) -> pa.Array:

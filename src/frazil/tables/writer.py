@@ -1,20 +1,20 @@
 """KeyedWriter: makes log records of a caller's rows, one set per partition.
 
 A write is acknowledged when it is durable in the log; its token says from which offsets on a view
-has it. Rows of one key stay in order. A write of many rows is several records, and each is applied
-as a whole; after an error some may be durable, and the same write may be repeated.
+has it. A large write is several portions, one after the other, so that rows of one key stay in
+order. After an error some may be durable, and the same write may be repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from frazil.log import Append, AppendResult, Log, Record, append_of_records
-from frazil.model import Clock
+from frazil.log import DIGEST_BYTES, Append, Log, Record, append_of_records
+from frazil.model import Clock, MiB
 from frazil.settings import TopicConfig
 from frazil.tables.changes import Changes, Operation, conformed_rows, encode_changes
 from frazil.tables.definition import TableDefinition
@@ -25,6 +25,8 @@ Token = dict[int, int]
 """Partition to the offset after the write: a view that ends there, or later, has it."""
 KeyCheck = Callable[[int, pa.Array], None]
 """Called with a partition and canonical keys before they are written; raises to refuse them."""
+PORTION_BYTES = 2 * MiB
+"""About how many bytes of rows are written at once."""
 
 
 def topic_config(definition: TableDefinition) -> TopicConfig:
@@ -45,13 +47,19 @@ def table_appends(
     *,
     timestamp_ms: int,
     check_keys: KeyCheck | None = None,
+    expects: Mapping[int, int] | None = None,
+    digest: bytes | None = None,
 ) -> list[tuple[int, Append]]:
-    """Return what to append to which partition. Raises `Malformed` or `TooLarge` if a row cannot
-    be written, and what `check_keys` raises; then none is."""
+    """Return what to append to which partition: one batch each. Raises `Malformed` or `TooLarge` if
+    a row cannot be written, and what `check_keys` raises; then none is.
+
+    `expects` has the offset where a partition must end for its rows to be appended. With a `digest`
+    a repetition is not stored again.
+    """
     changes = conformed_rows(definition, operation, rows)
     keys = key_array([changes.batch[name] for name in definition.key])
     owners = partitions_of(definition, keys)
-    appends = []
+    appends: list[tuple[int, Append]] = []
     for partition in np.unique(owners).tolist():
         mine, mine_keys = changes, keys
         if definition.partitions > 1:
@@ -61,13 +69,43 @@ def table_appends(
             mine_keys = keys.take(positions)
         if check_keys is not None and operation is Operation.UPSERT:
             check_keys(partition, mine_keys)
-        appends += [(partition, _append(value, timestamp_ms)) for value in encode_changes(mine)]
+        records = [
+            Record(offset=0, timestamp_ms=timestamp_ms, key=None, value=value)
+            for value in encode_changes(mine)
+        ]
+        append = append_of_records(
+            records,
+            digest=_content_digest(digest, records),
+            expects_offset=None if expects is None else expects.get(partition),
+        )
+        appends.append((partition, append))
     return appends
 
 
-def _append(value: bytes, timestamp_ms: int) -> Append:
-    record = Record(offset=0, timestamp_ms=timestamp_ms, key=None, value=value)
-    return append_of_records([record])
+def _content_digest(digest: bytes | None, records: Sequence[Record]) -> bytes | None:
+    """Return a digest of the records, too: other rows under the same digest are no repetition."""
+    if digest is None:
+        return None
+    content = hashlib.blake2b(key=digest, digest_size=DIGEST_BYTES)
+    for record in records:
+        content.update(record.value or b"")
+    return content.digest()
+
+
+def portions_of(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch | pa.Table]:
+    """Yield the rows in portions, each of which fits into one batch of the log."""
+    row_bytes = max(1, rows.nbytes // max(1, rows.num_rows))
+    count = max(1, PORTION_BYTES // row_bytes)
+    for begin in range(0, rows.num_rows, count):
+        yield rows.slice(begin, count)
+
+
+def portion_digest(digest: bytes | None, begin: int, rows: int) -> bytes | None:
+    """Return the digest of a portion of a write. A write that is split otherwise the second time is
+    stored again, rather than lost."""
+    if digest is None:
+        return None
+    return hashlib.blake2b(b"%d %d" % (begin, rows), key=digest, digest_size=DIGEST_BYTES).digest()
 
 
 class KeyedWriter:
@@ -99,6 +137,12 @@ class KeyedWriter:
         return self._write(Operation.DELETE, keys)
 
     def _write(self, operation: Operation, rows: pa.RecordBatch | pa.Table) -> Token:
+        token: Token = {}
+        for portion in portions_of(rows):
+            token |= self._write_portion(operation, portion)
+        return token
+
+    def _write_portion(self, operation: Operation, rows: pa.RecordBatch | pa.Table) -> Token:
         appends = table_appends(
             self.definition,
             operation,
@@ -112,11 +156,4 @@ class KeyedWriter:
             result = self._log.append_durably(topic, append, partition=partition)
             return {partition: result.end_offset}
         futures = [(p, self._log.append(topic, append, partition=p)) for p, append in appends]
-        return _token(futures)
-
-
-def _token(futures: Sequence[tuple[int, Future[AppendResult]]]) -> Token:
-    token: Token = {}
-    for partition, future in futures:
-        token[partition] = max(token.get(partition, 0), future.result().end_offset)
-    return token
+        return {partition: future.result().end_offset for partition, future in futures}

@@ -15,7 +15,7 @@ from frazil.model import Rand
 from frazil.tables.keys import kernels, key_index
 from frazil.tables.keys.index_file import NAME, IndexPosition, read_index, write_index
 from frazil.tables.keys.key_block import KeyBlock, block_of
-from frazil.tables.keys.key_index import KeyIndex, bytes_for
+from frazil.tables.keys.key_index import KeyIndex, TableEntry, bytes_for
 from tests.sim.disk import SimDisk
 
 SEED = 0x1234567890ABCDEF
@@ -31,16 +31,17 @@ class Model:
         self.index = KeyIndex(0 if kind == pa.string() else 8, SEED)
         self.rows: dict[object, int] = {}
         self.row_count = 0
-        self.blocks: list[KeyBlock] = []
-        self.live = np.zeros(1 << 12, np.uint8)
+        self.entries: list[TableEntry] = []
 
     def put(self, keys: list[object]) -> None:
         block = block_of(pa.array(keys, self.kind))
-        self.index.table.replace(len(self.blocks), [self.row_count], [block])
-        self.blocks.append(block)
+        bits = np.full((len(keys) + 7) // 8, 0xFF, np.uint8)
+        self.entries.append(TableEntry(self.row_count, block, None, bits))
+        self.index.table.replace(len(self.entries) - 1, self.entries[-1:])
         positions = np.arange(len(keys))
         hashes = block.hashes(SEED)
-        killed = self.index.put(block, hashes, positions, self.row_count, self.live)
+        killed = self.index.put(block, hashes, positions, self.row_count + positions)
+        self.index.table.put_bits(killed.rows, is_live=False)
         expected = []
         for number, key in enumerate(keys):
             if key in self.rows:
@@ -51,7 +52,8 @@ class Model:
 
     def remove(self, keys: list[object]) -> None:
         block = block_of(pa.array(keys, self.kind))
-        killed = self.index.remove(block, block.hashes(SEED), self.live)
+        killed = self.index.remove(block, block.hashes(SEED))
+        self.index.table.put_bits(killed.rows, is_live=False)
         expected = [self.rows.pop(key) for key in keys if key in self.rows]
         assert killed.rows.tolist() == expected
 
@@ -59,8 +61,11 @@ class Model:
         found = self.index.find(block_of(pa.array(keys, self.kind))).tolist()
         assert found == [self.rows.get(key, -1) for key in keys]
         assert len(self.index) == len(self.rows)
-        bits = np.unpackbits(self.live, bitorder="little")
-        assert set(np.flatnonzero(bits).tolist()) == set(self.rows.values())
+        live: set[int] = set()
+        for base, block, _, bits in self.entries:
+            positions = np.flatnonzero(np.unpackbits(bits, count=len(block), bitorder="little"))
+            live |= set((base + positions).tolist())
+        assert live == set(self.rows.values())
         for slots in self.index.packed():
             tags = slots >> kernels.ROW_BITS & kernels.TAG_MASK
             assert (tags[1:] >= tags[:-1]).all()
@@ -106,13 +111,16 @@ def test_keys_with_equal_tags_are_told_apart(tag: int, monkeypatch: pytest.Monke
 def test_shards_grow_past_their_small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_index, "DOUBLED_BELOW", 32)
     model = Model(pa.int64())
-    model.live = np.zeros(1 << 13, np.uint8)
     keys: list[object] = list(range(30_000))
     model.put(keys)
     model.check([*keys, -1])
     model.remove(keys[1::2])
     model.check(keys)
     assert model.index.size_bytes <= bytes_for(30_000)
+    model.remove(keys[10:])
+    model.index.shrink()
+    model.check(keys)
+    assert model.index.size_bytes <= bytes_for(100)
 
 
 def reference_hash(key: bytes) -> int:

@@ -1,22 +1,28 @@
 """ObservedLog: the reading half of a log, in a process that does not own it.
 
 Records are read from the log's files, without its lock. What only the owner may change goes to it
-as a call: the progress of subscribers, and what the lake holds.
+as a call: the progress of subscribers, what the lake holds, topics. Appends have a channel of their
+own.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from uuid import UUID
 
 from frazil.disk import Disk
-from frazil.errors import Conflict, Corrupt, Unknown
+from frazil.errors import Conflict, Corrupt, Unavailable, Unknown
+from frazil.log.append import Append, AppendResult
+from frazil.log.external.append_channel import AppendChannel
 from frazil.log.external.commit_signal import CommitWaiter
 from frazil.log.external.observer import PartitionObserver
 from frazil.log.external.owner import (
+    CreateTopic,
+    DeleteTopic,
     Discard,
     FindSubscriber,
     Finish,
@@ -102,10 +108,18 @@ class ObservedSubscriber:
 class ObservedLog:
     """Any thread may use it."""
 
-    def __init__(self, disk: Disk, owner: LogOwner, commits: CommitWaiter) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        owner: LogOwner,
+        commits: CommitWaiter,
+        appends: AppendChannel | None = None,
+    ) -> None:
+        """Without `appends`, the log can only be read."""
         self._disk = disk
         self._owner = owner
         self._commits = commits
+        self._appends = appends
         self._lock = threading.Lock()
         self._topics: dict[str, ObservedTopic] = {}
         self._published: dict[TopicPartition, int] = {}
@@ -172,6 +186,31 @@ class ObservedLog:
 
         return self._commits.wait_for(is_any_readable, timeout_s)
 
+    def append(
+        self, topic: str, append: Append, *, partition: int = 0, topic_id: UUID | None = None
+    ) -> Future[AppendResult]:
+        """Send a batch to the owner. The future resolves when it is durable, and fails with
+        `Unresolved` if the owner ends before it replies."""
+        if self._appends is None:
+            raise Unavailable("this process only reads the log")
+        return self._appends.append(topic, append, partition=partition, topic_id=topic_id)
+
+    def append_durably(
+        self, topic: str, append: Append, *, partition: int = 0, topic_id: UUID | None = None
+    ) -> AppendResult:
+        """Append a batch and wait until it is durable."""
+        return self.append(topic, append, partition=partition, topic_id=topic_id).result()
+
+    def create_topic(self, name: str, config: TopicConfig) -> ObservedTopic:
+        """Create a topic, or return the existing one with the same settings. `Conflict` if its
+        settings differ."""
+        self._owner.call(CreateTopic(name, config))
+        return self.topic(name)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its records and subscribers."""
+        self._owner.call(DeleteTopic(name))
+
     def publish(
         self, topic: str, partition: int, lake_watermark: int, topic_id: UUID | None = None
     ) -> None:
@@ -200,6 +239,8 @@ class ObservedLog:
 
     def close(self) -> None:
         self._commits.close()
+        if self._appends is not None:
+            self._appends.close()
         self._owner.close()
         self._changes.close()
         for topic in self._topics.values():

@@ -21,6 +21,7 @@ from frazil import errors
 from frazil.errors import FrazilError, Unavailable
 from frazil.log.log import Log
 from frazil.processes import Channel
+from frazil.settings import TopicConfig
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +80,19 @@ class Discard(msgspec.Struct, frozen=True, tag=True):
     end: int
 
 
+class CreateTopic(msgspec.Struct, frozen=True, tag=True):
+    """Create a topic, unless there is one with these settings."""
+
+    name: str
+    config: TopicConfig
+
+
+class DeleteTopic(msgspec.Struct, frozen=True, tag=True):
+    """Delete a topic with its records."""
+
+    name: str
+
+
 class Done(msgspec.Struct, frozen=True, tag=True):
     """The call succeeded."""
 
@@ -92,7 +106,17 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
-Call = KeepProgress | FindSubscriber | Finish | Reopen | SaveProgress | PublishLake | Discard
+Call = (
+    KeepProgress
+    | FindSubscriber
+    | Finish
+    | Reopen
+    | SaveProgress
+    | PublishLake
+    | Discard
+    | CreateTopic
+    | DeleteTopic
+)
 Reply = Done | Refused
 
 
@@ -154,4 +178,8 @@ def _answer(log: Log, call: Call) -> int:
             log.publish(topic, partition, lake_watermark, topic_id)
         case Discard(topic, partition, end):
             log.discard(topic, partition, end)
+        case CreateTopic(name, config):
+            log.create_topic(name, config)
+        case DeleteTopic(name):
+            log.delete_topic(name)
     return 0

@@ -14,7 +14,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from frazil.model.protobuf import byte_at, compiled, inlined, put_word, reader_of, word_at
+from frazil.model.protobuf import (
+    byte_at,
+    compiled,
+    inlined,
+    put_byte,
+    put_word,
+    reader_of,
+    word_at,
+)
 
 TAG_BITS = 24
 TAG_MASK = (1 << TAG_BITS) - 1
@@ -36,9 +44,11 @@ SECOND_MULTIPLIER = 0xC4CEB9FE1A85EC53 - (1 << 64)
 ADDRESS, HOMES, LENGTH, COUNT, LIMIT = range(5)
 """Columns of the shard table: address of the slots, number of homes, number of slots, keys in it,
 keys at which it must grow."""
-DATA, OFFSETS = range(2)
-"""Columns of the block table: addresses of the keys of a row segment."""
+DATA, OFFSETS, NUMBERS, ROWS, BITS = range(5)
+"""Columns of the block table: addresses of the keys of a row segment, and of its row numbers (0 if
+they have no gaps); how many rows it has; the address of the bits that say which are live."""
 NO_ROW = -1
+NO_POSITION = -1
 
 Longs = NDArray[np.int64]
 Bits = NDArray[np.uint8]
@@ -110,12 +120,35 @@ def _block_of(bases: Longs, count: int, row: int) -> int:
 
 
 @inlined
+def _position_of(bases: Longs, blocks: Longs, block: int, row: int) -> int:
+    """The position of a row in its segment, or -1 if it is not there any more."""
+    position = row - bases[block]
+    count, numbers = blocks[block, ROWS], blocks[block, NUMBERS]
+    if position < 0:
+        return NO_POSITION
+    if numbers == 0:
+        return position if position < count else NO_POSITION
+    low, high = 0, min(position + 1, count)  # a gap only moves rows to the front
+    while low < high:
+        middle = (low + high) >> 1
+        if word_at(numbers + 8 * middle) < row:
+            low = middle + 1
+        else:
+            high = middle
+    if low < count and word_at(numbers + 8 * low) == row:
+        return low
+    return NO_POSITION
+
+
+@inlined
 def _is_key_of(
     row: int, address: int, length: int, width: int, bases: Longs, blocks: Longs, count: int
 ) -> bool:
     """Whether a row has a key."""
     block = _block_of(bases, count, row)
-    position = row - bases[block]
+    position = _position_of(bases, blocks, block, row)
+    if position < 0:
+        return False
     data, offsets = blocks[block, DATA], blocks[block, OFFSETS]
     if _length(width, offsets, position) != length:
         return False
@@ -196,9 +229,9 @@ def find_rows(
 def put_rows(
     hashes: Longs,
     positions: Longs,
+    rows: Longs,
     begin: int,
     end: int,
-    base_row: int,
     width: int,
     data: int,
     offsets: int,
@@ -206,7 +239,6 @@ def put_rows(
     bases: Longs,
     blocks: Longs,
     block_count: int,
-    live: Bits,
     killed: Longs,
     killed_by: Longs,
     counts: Longs,
@@ -215,8 +247,7 @@ def put_rows(
     whose shard must grow. The rows replaced, and what replaced them (indexes into `positions`), are
     appended at `counts[0]`."""
     for number in range(begin, end):
-        hashed, position = hashes[number], positions[number]
-        row = base_row + position
+        hashed, position, row = hashes[number], positions[number], rows[number]
         shard = (hashed >> SHARD_SHIFT) & SHARD_MASK
         at = _find(
             hashed,
@@ -233,7 +264,6 @@ def put_rows(
         if at > 0:
             old = word_at(at) & ROW_MASK
             put_word(at, slot)
-            live[old >> 3] &= np.uint8(~(1 << (old & 7)) & 0xFF)
             killed[counts[0]] = old
             killed_by[counts[0]] = number
             counts[0] += 1
@@ -249,7 +279,6 @@ def put_rows(
                 slot = shifted
                 at += 8
             shards[shard, COUNT] += 1
-        live[row >> 3] |= np.uint8(1 << (row & 7))
     return end
 
 
@@ -280,7 +309,6 @@ def remove_keys(
     bases: Longs,
     blocks: Longs,
     block_count: int,
-    live: Bits,
     killed: Longs,
     killed_by: Longs,
     counts: Longs,
@@ -302,7 +330,6 @@ def remove_keys(
             old = word_at(at) & ROW_MASK
             _remove(at, shards[shard, HOMES], shards[shard, ADDRESS])
             shards[shard, COUNT] -= 1
-            live[old >> 3] &= np.uint8(~(1 << (old & 7)) & 0xFF)
             killed[counts[0]] = old
             killed_by[counts[0]] = position
             counts[0] += 1
@@ -318,12 +345,14 @@ def remove_rows(
     blocks: Longs,
     block_count: int,
 ) -> int:
-    """Remove these row numbers, if the index has them. Returns how many it had."""
+    """Remove these row numbers, if the index and the segments have them. Returns how many."""
     removed = 0
     for number in range(len(rows)):
         row = rows[number]
         block = _block_of(bases, block_count, row)
-        position = row - bases[block]
+        position = _position_of(bases, blocks, block, row)
+        if position < 0:
+            continue
         data, offsets = blocks[block, DATA], blocks[block, OFFSETS]
         hashed = _hash(
             _address(width, data, offsets, position), _length(width, offsets, position), seed
@@ -354,12 +383,18 @@ def find_in_rows(
     bases: Longs,
     blocks: Longs,
     block_count: int,
+    positions: Longs,
 ) -> int:
-    """The first of these rows that has a key, or -1."""
+    """Note the indexes into `rows` of those that have a key, until `positions` is full. Returns how
+    many."""
+    count = 0
     for number in range(len(rows)):
+        if count == len(positions):
+            break
         if _is_key_of(rows[number], address, length, width, bases, blocks, block_count):
-            return rows[number]  # type: ignore[no-any-return]
-    return NO_ROW
+            positions[count] = number
+            count += 1
+    return count
 
 
 @compiled
@@ -393,15 +428,22 @@ def pack(slots: Longs, target: Longs) -> int:
 
 
 @compiled
-def clear_bits(bits: Bits, rows: Longs) -> None:
+def put_bits(rows: Longs, is_live: bool, bases: Longs, blocks: Longs, block_count: int) -> int:
+    """Say of rows whether they are live, in the bits of their segments. Rows that are in none are
+    left out. Returns how many bits changed."""
+    changed = 0
     for row in rows:
-        bits[row >> 3] &= np.uint8(~(1 << (row & 7)) & 0xFF)
-
-
-@compiled
-def set_bits(bits: Bits, rows: Longs) -> None:
-    for row in rows:
-        bits[row >> 3] |= np.uint8(1 << (row & 7))
+        block = _block_of(bases, block_count, row)
+        position = _position_of(bases, blocks, block, row)
+        if position < 0:
+            continue
+        at = blocks[block, BITS] + (position >> 3)
+        before = byte_at(at)
+        bit = 1 << (position & 7)
+        after = before | bit if is_live else before & ~bit
+        put_byte(at, after)
+        changed += before != after
+    return changed
 
 
 @compiled

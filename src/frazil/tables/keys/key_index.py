@@ -6,8 +6,9 @@ itself is compared in the column of its row. Owned by one thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,8 @@ from frazil.tables.keys.key_block import KeyBlock, block_of, key_array
 
 LOAD_MAX = 0.8
 """Share of slots in use at which a shard grows."""
+SHRUNK_BELOW = 0.2
+"""Share of slots in use below which a shard may shrink: far from where it would grow again."""
 HOMES_MIN = 16
 DOUBLED_BELOW = 4096
 """Small shards double. Larger ones grow by an eighth, so that few slots are unused."""
@@ -46,26 +49,62 @@ class Killed:
     by: Longs
 
 
-class KeyTable:
-    """Where the keys of all row segments are, for compiled code. The last ones may be replaced."""
+class TableEntry(NamedTuple):
+    """A row segment, as the table of keys needs it. It keeps the memory."""
 
-    def __init__(self) -> None:
+    base_row: int
+    keys: KeyBlock
+    numbers: Longs | None
+    """The row numbers, if they have gaps."""
+    live: Bits
+    """One bit per position, the lowest first."""
+
+
+class KeyTable:
+    """Where the keys and bits of all row segments are, for compiled code."""
+
+    def __init__(self, entries: Sequence[TableEntry] = ()) -> None:
         self.count = 0
         self.bases: Longs = np.zeros(16, np.int64)
-        self.blocks: Longs = np.zeros((16, 2), np.int64)
+        self.blocks: Longs = np.zeros((16, 5), np.int64)
+        self.replace(0, entries)
 
-    def replace(self, begin: int, bases: list[int], blocks: list[KeyBlock]) -> None:
+    def replace(self, begin: int, entries: Sequence[TableEntry]) -> None:
         """Put these row segments at `begin`, in place of all that follow."""
-        end = begin + len(bases)
+        end = begin + len(entries)
         if end > len(self.bases):
             size = max(end, 2 * len(self.bases))
             self.bases = np.concatenate([self.bases, np.zeros(size - len(self.bases), np.int64)])
-            more = np.zeros((size - len(self.blocks), 2), np.int64)
+            more = np.zeros((size - len(self.blocks), 5), np.int64)
             self.blocks = np.concatenate([self.blocks, more])
-        for number, (base, block) in enumerate(zip(bases, blocks, strict=True), begin):
+        for number, (base, keys, numbers, live) in enumerate(entries, begin):
             self.bases[number] = base
-            self.blocks[number] = block.data, block.offsets
+            at = 0 if numbers is None else numbers.ctypes.data
+            self.blocks[number] = keys.data, keys.offsets, at, len(keys), live.ctypes.data
+        self.blocks[end : self.count] = 0  # nothing points to memory that is given back
         self.count = end
+
+    def put_bits(self, rows: Longs, *, is_live: bool) -> int:
+        """Say of rows whether they are live; those that are gone are left out. Returns how many
+        bits changed."""
+        return kernels.put_bits(rows, is_live, self.bases, self.blocks, self.count)
+
+    def find_among(self, block: KeyBlock, rows: Longs, count_max: int) -> Longs:
+        """Return the first of some rows that have the one key of a block, at most `count_max`."""
+        length = block.width or block.array[0].as_buffer().size
+        positions: Longs = np.empty(min(count_max, len(rows)), np.int64)
+        count = kernels.find_in_rows(
+            block.data,
+            length,
+            rows,
+            block.width,
+            self.bases,
+            self.blocks,
+            self.count,
+            positions,
+        )
+        found: Longs = rows[positions[:count]]
+        return found
 
 
 class KeyIndex:
@@ -116,9 +155,7 @@ class KeyIndex:
         )
         return rows
 
-    def put(
-        self, block: KeyBlock, hashes: Longs, positions: Longs, base_row: int, live: Bits
-    ) -> Killed:
+    def put(self, block: KeyBlock, hashes: Longs, positions: Longs, rows: Longs) -> Killed:
         """Make rows, at these positions of a block, the live ones of their keys. The block is in
         `table` already: a later row may have the key of an earlier one."""
         end = len(positions)
@@ -129,9 +166,9 @@ class KeyIndex:
             at = kernels.put_rows(
                 hashes,
                 positions,
+                rows,
                 at,
                 end,
-                base_row,
                 self.width,
                 block.data,
                 block.offsets,
@@ -139,7 +176,6 @@ class KeyIndex:
                 table.bases,
                 table.blocks,
                 table.count,
-                live,
                 killed,
                 killed_by,
                 counts,
@@ -149,7 +185,7 @@ class KeyIndex:
                 return Killed(killed[:count], killed_by[:count])
             self._grow(int(hashes[at]) >> kernels.SHARD_SHIFT & kernels.SHARD_MASK)
 
-    def remove(self, block: KeyBlock, hashes: Longs, live: Bits) -> Killed:
+    def remove(self, block: KeyBlock, hashes: Longs) -> Killed:
         """Remove keys. Those that are not there are left out."""
         end = len(block)
         killed, killed_by = np.empty(end, np.int64), np.empty(end, np.int64)
@@ -166,7 +202,6 @@ class KeyIndex:
             table.bases,
             table.blocks,
             table.count,
-            live,
             killed,
             killed_by,
             counts,
@@ -181,14 +216,6 @@ class KeyIndex:
             rows, self.seed, self.width, self._shards, table.bases, table.blocks, table.count
         )
 
-    def find_among(self, block: KeyBlock, rows: Longs) -> int:
-        """Return the first of some rows that has the one key of a block, -1 if none has."""
-        length = block.width or block.array[0].as_buffer().size
-        table = self.table
-        return kernels.find_in_rows(
-            block.data, length, rows, self.width, table.bases, table.blocks, table.count
-        )
-
     def _grow(self, shard: int) -> None:
         homes = int(self._shards[shard, HOMES])
         homes = 2 * homes if homes < DOUBLED_BELOW else homes + homes // 8
@@ -201,6 +228,13 @@ class KeyIndex:
                 self._put_shard(shard, target, homes, count)
                 return
             homes += homes // 8  # too many at its end
+
+    def shrink(self) -> None:
+        """Give back the memory of keys that were removed."""
+        for shard, slots in enumerate(self._slots):
+            count, homes = int(self._shards[shard, COUNT]), int(self._shards[shard, HOMES])
+            if homes > HOMES_MIN and count < homes * SHRUNK_BELOW:
+                self._resize(shard, slots, max(HOMES_MIN, int(count / LOAD_MAX * 2)), count)
 
     def packed(self) -> Iterator[Longs]:
         """Yield the slots of each shard, without empty ones, in order."""
@@ -236,14 +270,13 @@ def warm() -> None:
     key_array([pa.array(["a"]), pa.array([1])])
     block = block_of(pa.array(range(WARM_KEYS)))
     index = KeyIndex(block.width, 0)
-    index.table.replace(0, [0], [block])
-    live: Bits = np.zeros(WARM_KEYS, np.uint8)
+    live: Bits = np.zeros(WARM_KEYS, np.uint8)  # the table has its address only
+    index.table.replace(0, [TableEntry(0, block, None, live)])
     hashes, rows = block.hashes(0), np.arange(WARM_KEYS)
-    index.put(block, hashes, rows, 0, live)
+    index.put(block, hashes, rows, rows)
     list(index.packed())
     index.find(block)
-    index.find_among(block_of(block.array[:1]), rows)
+    index.table.find_among(block_of(block.array[:1]), rows, 1)
     index.remove_rows(rows[:1])
-    index.remove(block, hashes, live)
-    kernels.set_bits(live, rows)
-    kernels.clear_bits(live, rows)
+    index.remove(block, hashes)
+    index.table.put_bits(rows, is_live=False)
