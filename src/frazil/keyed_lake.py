@@ -21,7 +21,7 @@ from frazil.lake import (
     bytes_behind,
 )
 from frazil.log import ReadableLog
-from frazil.tables import KeyedView, RowsView, TableDefinition
+from frazil.tables import FrozenTables, KeyedView, RowsView, SeedRows, TableDefinition
 
 WAIT_S = 10.0
 """How long a round waits for rows that are durable in the log; it freezes what there is then."""
