@@ -113,6 +113,8 @@ class TableView:
     """The offset after the last row that was removed from the table, by partition."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """Ids of the topics of the rows, if known."""
+    table_id: str | None = None
+    """Id of a keyed table; None for others."""
 
     @property
     def row_count(self) -> int:
