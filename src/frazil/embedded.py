@@ -38,7 +38,7 @@ from frazil.lake import (
 from frazil.load import Loader
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
-from frazil.query import Engine, register_views
+from frazil.query import Engine, register_tables, register_views
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import (
     CancelToken,
@@ -142,7 +142,7 @@ class Embedded:
                 log,
                 config.tables,
                 clock=clock,
-                check_name=lambda name: engine.check_loaded_name(name),
+                check_name=lambda name: engine.check_keyed_name(name),
             )
             stack.callback(tables.close)
             tables.start()
@@ -159,6 +159,7 @@ class Embedded:
                 topics,
                 statements.definitions,
                 statements.audit,
+                tables,
             )
             stack.callback(engine.close)
             register_views(statements, engine)
@@ -173,6 +174,7 @@ class Embedded:
                     rand=SystemRand(),
                 )
                 loader.register(statements)
+            register_tables(statements, engine, tables, rand=SystemRand())
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
             rows_max = config.query.rows_max
