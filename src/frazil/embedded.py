@@ -41,11 +41,11 @@ from frazil.load import (
     PipeScheduler,
     open_pipes,
     register_external,
-    register_tables,
+    register_loaded_tables,
 )
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
-from frazil.query import Engine, register_views
+from frazil.query import Engine, register_tables, register_views
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import (
     CancelToken,
@@ -152,7 +152,7 @@ class Embedded:
                 log,
                 config.tables,
                 clock=clock,
-                check_name=lambda name: engine.check_loaded_name(name),
+                check_name=lambda name: engine.check_keyed_name(name),
             )
             stack.callback(tables.close)
             tables.start()
@@ -182,6 +182,7 @@ class Embedded:
                 statements.audit,
                 history,
                 external,
+                tables,
             )
             stack.callback(engine.close)
             register_views(statements, engine)
@@ -207,13 +208,12 @@ class Embedded:
                     is_scheduling=runs_pipes,
                 )
                 register_external(statements, external, engine, loader.tasks)
-                register_tables(statements, lake, engine, clock=clock, rand=SystemRand())
+                register_loaded_tables(statements, lake, engine, clock=clock, rand=SystemRand())
+            register_tables(statements, engine, tables, rand=SystemRand())
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
             rows_max = config.query.rows_max
-            opened = cls(
-                tier, engine, lake, followers, clock, rows_max, statements, tables, pipes
-            )
+            opened = cls(tier, engine, lake, followers, clock, rows_max, statements, tables, pipes)
             if lake is not None:
                 maintain = log.maintain if isinstance(log, Log) else lambda: None
                 opened._removal = Removal(lake, log, tier, config.data, clock, maintain)

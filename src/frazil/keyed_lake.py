@@ -14,7 +14,6 @@ import numpy as np
 from frazil.errors import Conflict, Unavailable, Unknown
 from frazil.lake import (
     FrozenPosition,
-    FrozenRows,
     KeyedColumn,
     KeyedDefinition,
     Lake,
@@ -22,9 +21,7 @@ from frazil.lake import (
     bytes_behind,
 )
 from frazil.log import ReadableLog
-from frazil.tables import KeyedView, RowsView, TableDefinition
-
-Longs = np.ndarray[tuple[int], np.dtype[np.int64]]
+from frazil.tables import FrozenTables, KeyedView, RowsView, SeedRows, TableDefinition
 
 WAIT_S = 10.0
 """How long a round waits for rows that are durable in the log; it freezes what there is then."""
@@ -98,29 +95,40 @@ def _changes(
             f"the lake has the changes of {name}/{number} up to {begin.offset}, and its local rows "
             f"are at {view.end_offset}: they are being rebuilt"
         )
-    if begin == FrozenPosition():
-        # All rows: earlier deaths may be unknown, and none of them was ever frozen.
-        end = view.as_of(max(view.first_offset, view.offset_after(0, bytes_max)))
-        return _between(number, begin, end, np.empty(0, np.int64))
-    then = view.as_of(begin.offset)
-    if then.row_count != begin.row:
+    # A lake without rows gets all that are live: there is nothing that could have died.
+    then = view.as_of(begin.offset) if begin.offset else None
+    made = 0 if then is None else then.row_count
+    if made != begin.row:
         raise Conflict(
             f"the next row of {name}/{number} at offset {begin.offset} is {begin.row} in the lake "
-            f"and {then.row_count} in the local files; remove the local files of the table: they "
-            "are rebuilt"
+            f"and {made} in the local files; remove the local files of the table: they are rebuilt"
         )
-    end = view.as_of(max(begin.offset, view.offset_after(begin.row, bytes_max)))
-    return _between(number, begin, end, end.died_since(then))
-
-
-def _between(number: int, begin: FrozenPosition, end: RowsView, dead: Longs) -> PartitionChanges:
+    end = view.as_of(_end_offset(view, begin, bytes_max))
     return PartitionChanges(
         partition=number,
         begin=begin,
         end=FrozenPosition(end.end_offset, end.row_count),
-        dead=dead,
+        dead=np.empty(0, np.int64) if then is None else end.died_since(then),
         batches=end.rows_between(begin.row, end.row_count),
     )
+
+
+def _end_offset(view: RowsView, begin: FrozenPosition, bytes_max: int) -> int:
+    """Return an offset up to which about `bytes_max` of row versions were made since a position."""
+    sample = next(view.rows_between(begin.row, view.row_count), None)
+    if sample is None:
+        return view.end_offset
+    rows_max = bytes_max // max(1, sample.nbytes // sample.num_rows)
+    low, high = max(begin.offset + 1, view.first_offset), view.end_offset
+    if low >= high or view.row_count - begin.row <= rows_max:
+        return view.end_offset
+    while low < high:  # the last offset with at most so many rows below it; at least one offset
+        middle = (low + high + 1) // 2
+        if view.as_of(middle).row_count - begin.row <= rows_max:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def lake_definition(definition: TableDefinition) -> KeyedDefinition:
@@ -143,10 +151,16 @@ def lake_definition(definition: TableDefinition) -> KeyedDefinition:
     )
 
 
-def frozen_rows(
-    lake: Lake, definition: TableDefinition, partition: int, snapshot_id: int | None = None
-) -> FrozenRows | None:
-    """Return the rows of a partition in the lake, by default in the current snapshot; None if the
-    lake has none of this table. Raises `Unavailable` if the catalog does not respond, `Conflict` if
-    another program has changed the table."""
-    return lake.frozen_rows(lake_definition(definition), partition, snapshot_id)
+def seed_rows(lake: Lake) -> FrozenTables:
+    """Return a function that reads the rows of a partition from the current snapshot in the lake:
+    None if there are none of this table. Raises `Unavailable` if the catalog does not respond,
+    `Conflict` if another program has changed the table."""
+
+    def read(definition: TableDefinition, partition: int) -> SeedRows | None:
+        found = lake.frozen_rows(lake_definition(definition), partition)
+        if found is None:
+            return None
+        position = found.position
+        return SeedRows(found.batches, end_offset=position.offset, next_row=position.row)
+
+    return read

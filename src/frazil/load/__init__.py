@@ -26,7 +26,7 @@ from frazil.load.pipes.pipe_statements import open_pipes
 from frazil.load.pipes.scheduler import PipeScheduler
 from frazil.load.stages.stage import Stage, open_stage, staged_files, upload
 from frazil.load.stages.staged_file import StagedFile
-from frazil.load.table_statements import register_tables
+from frazil.load.table_statements import register_loaded_tables
 
 __all__ = [
     "ExternalTables",
@@ -43,7 +43,7 @@ __all__ = [
     "open_pipes",
     "open_stage",
     "register_external",
-    "register_tables",
+    "register_loaded_tables",
     "staged_files",
     "upload",
 ]

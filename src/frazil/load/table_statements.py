@@ -26,7 +26,7 @@ class LoadedNames(Protocol):
         """Raise `Conflict` if no table with this name may be loaded from files."""
 
 
-def register_tables(
+def register_loaded_tables(
     executor: StatementExecutor, lake: Lake, names: LoadedNames, *, clock: Clock, rand: Rand
 ) -> None:
     """Let `executor` carry out statements about tables of the lake."""

@@ -341,9 +341,18 @@ class Engine:
         return () if self._external is None else self._external.names()
 
     def check_keyed_name(self, name: str) -> None:
-        """Raise `Conflict` if no keyed table with this name may be created."""
-        if name in {*self.table_names(), *self._views()} or name.startswith(RESERVED):
+        """Raise `Conflict` if no keyed table with this name may be created. What the lake has of a
+        keyed table that was dropped is no matter: it is renamed."""
+        others = () if self._lake is None else self._lake.other_tables()
+        is_dropped = name in others and name not in self._keyed.names() and self._was_keyed(name)
+        taken = {*self.table_names(), *self._views()}.difference((name,) if is_dropped else ())
+        if name in taken or name.startswith(RESERVED):
             raise Conflict(f"{name} is the name of a table or view, or reserved; choose another")
+
+    def _was_keyed(self, name: str) -> bool:
+        """Whether a table of the lake was frozen from a keyed table."""
+        assert self._lake is not None
+        return self._lake.pin([name]).tables[name].table_id is not None
 
     def check_loaded_name(self, name: str) -> None:
         """Raise `Conflict` if no table with this name may be loaded from files."""

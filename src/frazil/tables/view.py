@@ -138,22 +138,6 @@ class RowsView:
             for segment, bits in zip(self._shown_segments, self.live, strict=True)
         )
 
-    def offset_after(self, begin_row: int, bytes_max: int) -> int:
-        """Return an offset up to which about `bytes_max` of row versions follow a row number; the
-        end of the view if it has fewer."""
-        size = 0
-        for segment in self._shown_segments:
-            begin, end = segment.count_below(begin_row), segment.count_below(self.row_count)
-            if end <= begin:
-                continue
-            row_bytes = max(1, segment.size_bytes // segment.batch.num_rows)
-            if size + (end - begin) * row_bytes > bytes_max:
-                at = begin + max(0, bytes_max - size) // row_bytes
-                # At least one offset: all rows of one are frozen together.
-                return max(int(segment.offsets[at]), int(segment.offsets[begin]) + 1)
-            size += (end - begin) * row_bytes
-        return self.end_offset
-
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the live rows, in the order of their last changes."""
         for batch, mask in self.pieces():

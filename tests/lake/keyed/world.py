@@ -33,8 +33,10 @@ from frazil.tables import (
     TableDefinition,
     create_table,
     drop_table,
+    find_table,
     new_definition,
     table_appends,
+    table_names,
 )
 
 NAME = "orders"
@@ -88,15 +90,20 @@ class KeyedWorld:
         self.partitions = partitions
         self.rows: dict[int, Row] = {}
         self.past: dict[str, dict[int, Row]] = {}
-        self.views = OneTable(self._new_table())
+        self.views = OneTable(self._open_table())
         self.source = FreezeSource(self.views, log)
         self.catalog: Catalog = open_catalog(CONFIG, folder)
         self.freezer = self.open_freezer()
 
-    def _new_table(self) -> KeyedTable:
+    def _open_table(self) -> KeyedTable:
+        """Open the table of an earlier life, or create it."""
         rand = SystemRandom()
-        definition = new_definition(NAME, COLUMNS, ["id"], rand=rand, partitions=self.partitions)
-        create_table(self.disk, self.log, definition)
+        if NAME not in table_names(self.disk):
+            definition = new_definition(
+                NAME, COLUMNS, ["id"], rand=rand, partitions=self.partitions
+            )
+            create_table(self.disk, self.log, definition)
+        definition = find_table(self.disk, NAME)
         return KeyedTable(self.disk, self.log, definition, TablesConfig(seal_bytes=20_000))
 
     def open_freezer(self) -> Freezer:
@@ -118,7 +125,7 @@ class KeyedWorld:
     def drop_and_create(self) -> None:
         self.keyed.close()
         drop_table(self.disk, self.log, NAME)
-        self.views.table = self._new_table()
+        self.views.table = self._open_table()
         self.rows = {}
 
     def write(self, operation: Operation, rows: Sequence[Row]) -> None:
