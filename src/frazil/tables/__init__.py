@@ -49,8 +49,8 @@ from frazil.tables.keys.key_index import warm
 from frazil.tables.open_table import FrozenTables, SeedRows
 from frazil.tables.owner import TableOwner
 from frazil.tables.seed import seed_partition
-from frazil.tables.table import KeyedTable, KeyedView
-from frazil.tables.table_handle import TableHandle, digest_of_key
+from frazil.tables.table import KeyedTable, KeyedView, partition_of
+from frazil.tables.table_handle import TableHandle, digest_of_key, rows_of_keys
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
 from frazil.tables.view import Key, RowsView
 from frazil.tables.writer import KeyedWriter, Token, table_appends
@@ -88,6 +88,8 @@ __all__ = [
     "finish_drops",
     "freeze_plan",
     "new_definition",
+    "partition_of",
+    "rows_of_keys",
     "seed_partition",
     "table_appends",
     "table_names",
