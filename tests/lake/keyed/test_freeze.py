@@ -74,7 +74,7 @@ def test_one_delete_file_per_data_file(world: KeyedWorld) -> None:
         positions = read_positions(file.deletes_path, world.table().io)
         assert len(positions) == file.dead_count == 100 - len(world.rows)
         assert with_pyiceberg(world.table()) == world.rows
-    summary = world.table().current_snapshot().summary  # type: ignore[union-attr]
+    summary: Any = world.table().metadata.snapshots[-1].summary
     assert (summary["total-delete-files"], summary["total-position-deletes"]) == ("1", "15")
 
 
@@ -356,7 +356,8 @@ def test_rows_of_a_snapshot_rebuild_local_files(world: KeyedWorld) -> None:
 
 
 def _frozen(world: KeyedWorld, snapshot_id: int | None) -> tuple[Any, ...]:
-    found, places = {}, []
+    found: dict[Any, Any] = {}
+    places = []
     for number, view in enumerate(world.keyed.view().partitions):
         frozen = read_rows(world.table(), world.definition(), number, snapshot_id)
         assert frozen is not None
