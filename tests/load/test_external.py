@@ -134,7 +134,13 @@ def test_archive_beside_live_rows(tmp_path: Path) -> None:
         assert "1 of 5 files" in line and "skips 3: without the year" in line
         assert "skips 1: without the n" in line
         # Only what was read was fetched.
-        assert len(list((there.data / "external/a").glob("*.parquet"))) == 2
+        fetched = [pq.read_schema(path).names for path in there.data.glob("external/a/*.parquet")]
+        assert fetched == [["n", "year", "month"]] * 2
+        # No column, all columns, and those of a subquery.
+        assert there.sql("SELECT count(*) FROM a") == [(9,)]
+        assert len(there.sql("SELECT * FROM a WHERE service_name = 'web'")) == 4
+        inner = "SELECT n FROM a WHERE n IN (SELECT max(n) FROM a WHERE service_name = 'web')"
+        assert there.sql(inner) == [(202502,)]
         assert there.sql("SELECT count(*) FROM a WHERE month IS NULL") == [(1,)]
         joined = (
             "SELECT l.body, count(*) FROM logs l JOIN a ON a.service_name = l.service_name "

@@ -29,15 +29,24 @@ class FileStatistics:
     """Column -> lower and upper bound, both inclusive. Times are in microseconds."""
     empty: frozenset[str] = frozenset()
     """Columns that are null in every row."""
+    column_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Column -> its compressed size."""
 
 
 def statistics_of(metadata: pq.FileMetaData) -> FileStatistics:
     """Return the statistics of a Parquet file, of columns whose bounds are used for pruning."""
     schema = metadata.schema.to_arrow_schema()
     bounds: dict[str, Bounds] = {}
+    column_bytes: dict[str, int] = {}
     empty = set()
     for index in range(metadata.num_columns):
         name = metadata.schema.column(index).path
+        top = name if schema.get_field_index(name) >= 0 else name.partition(".")[0]
+        sizes = (
+            metadata.row_group(at).column(index).total_compressed_size
+            for at in range(metadata.num_row_groups)
+        )
+        column_bytes[top] = column_bytes.get(top, 0) + sum(sizes)
         if schema.get_field_index(name) < 0:
             continue  # inside of a struct, a list or a map
         kind = schema.field(name).type
@@ -55,7 +64,12 @@ def statistics_of(metadata: pq.FileMetaData) -> FileStatistics:
         if all(each.has_min_max for each in valued):
             with suppress(UnicodeDecodeError):  # a bound that was cut inside of a character
                 bounds[name] = _bounds(kind, valued)
-    return FileStatistics(row_count=metadata.num_rows, bounds=bounds, empty=frozenset(empty))
+    return FileStatistics(
+        row_count=metadata.num_rows,
+        bounds=bounds,
+        empty=frozenset(empty),
+        column_bytes=column_bytes,
+    )
 
 
 def is_prunable(kind: pa.DataType) -> bool:

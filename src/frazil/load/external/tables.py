@@ -73,6 +73,18 @@ class _Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Fetch:
+    """What is fetched of a file."""
+
+    listed: _Listed
+    path: str
+    """In the cache, relative to the folder of the table."""
+    size_bytes: int
+    columns: tuple[str, ...] | None = None
+    """None for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
     definition: str
     time_ns: int
@@ -273,40 +285,62 @@ class ExternalListing:
         return tuple(self._known(self._listed[file.path]) for file in files)
 
     def fetched(
-        self, files: Sequence[TableFile], check: Callable[[], None]
+        self,
+        files: Sequence[TableFile],
+        columns: Sequence[str] | None,
+        check: Callable[[], None],
     ) -> tuple[TableFile, ...]:
         stage, cache = self._stage(), self._tables.cache
-        chosen = [self._listed[file.path] for file in files]
-        self._check_size([each for each in chosen if cache.find(self._path(each)) is None])
+        work = [self._fetch_of(self._listed[file.path], columns) for file in files]
+        self._check_size([each for each in work if cache.find(self._path(each)) is None])
 
-        def fetch(each: _Listed) -> TableFile:
+        def fetch(each: _Fetch) -> TableFile:
             check()
             write = partial(_convert, self._statement, stage, self._columns, each)
-            statistics = cache.fetch(self._path(each), each.staged.size_bytes, write, check)
-            return _with_statistics(self._blank(each), statistics)
+            statistics = cache.fetch(self._path(each), each.size_bytes, write, check)
+            return _with_statistics(replace(self._blank(each.listed), path=each.path), statistics)
 
         with ThreadPoolExecutor(FETCHES_MAX, "frazil-external") as pool:
             try:
-                return tuple(pool.map(fetch, chosen))
+                return tuple(pool.map(fetch, work))
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)  # after an error
 
-    def _check_size(self, missing: Sequence[_Listed]) -> None:
-        size, bytes_max = sum(each.staged.size_bytes for each in missing), self._tables.bytes_max
+    def _fetch_of(self, listed: _Listed, columns: Sequence[str] | None) -> _Fetch:
+        """Return what has to be fetched of a file so that a query can read these columns."""
+        footer = self._tables.footer(listed.staged)
+        whole = _Fetch(listed=listed, path=listed.path, size_bytes=listed.staged.size_bytes)
+        if columns is None or footer is None or not footer.column_bytes:
+            return whole
+        read = tuple(name for name in footer.column_bytes if name in columns)
+        if not read:  # its rows are counted
+            read = (min(footer.column_bytes, key=lambda name: footer.column_bytes[name]),)
+        if len(read) == len(footer.column_bytes):
+            return whole
+        digest = hashlib.sha256(repr((listed.path, read)).encode()).hexdigest()
+        return _Fetch(
+            listed=listed,
+            path=f"{digest[:40]}{ENDING}",
+            size_bytes=sum(footer.column_bytes[name] for name in read),
+            columns=read,
+        )
+
+    def _check_size(self, missing: Sequence[_Fetch]) -> None:
+        size, bytes_max = sum(each.size_bytes for each in missing), self._tables.bytes_max
         if size > bytes_max:
             columns = ", ".join(field.name for field in self._columns.partitions) or "columns"
             raise TooLarge(
-                f"the query has to fetch {len(missing)} files of external table "
-                f"{self._statement.name} with {size} bytes, which is more than "
-                f"external.query_bytes_max ({bytes_max}); add conditions on {columns}, raise it, "
-                "or load the files by COPY INTO"
+                f"the query has to fetch {size} bytes of {len(missing)} files of external table "
+                f"{self._statement.name}, which is more than external.query_bytes_max "
+                f"({bytes_max}); add conditions on {columns}, select fewer columns, raise it, or "
+                "load the files by COPY INTO"
             )
 
     def _stage(self) -> Stage:
         return self._tables.stage(self._statement.location.stage)
 
-    def _path(self, listed: _Listed) -> str:
-        return f"{FOLDER}/{self._statement.name}/{listed.path}"
+    def _path(self, fetch: _Fetch) -> str:
+        return f"{FOLDER}/{self._statement.name}/{fetch.path}"
 
     def _known(self, listed: _Listed) -> TableFile:
         """Return what is known about a file without reading it."""
@@ -356,25 +390,34 @@ def _convert(
     statement: CreateExternalTable,
     stage: Stage,
     columns: ExternalColumns,
-    listed: _Listed,
+    fetch: _Fetch,
     sink: ArrowSink,
     step: Callable[[], None],
 ) -> pq.FileMetaData:
-    """Write a file as Parquet, with the columns of its table. `Malformed` if a value does not fit,
+    """Write a file as Parquet, with columns of its table. `Malformed` if a value does not fit,
     `Conflict` if it is not the file that was listed."""
-    file, schema = listed.staged, columns.shown
+    file, schema = fetch.listed.staged, columns.shown
+    if fetch.columns is not None:
+        kept = {*fetch.columns, *(field.name for field in columns.partitions)}
+        schema = pa.schema([field for field in schema if field.name in kept])
     writer = pq.ParquetWriter(
         sink, schema, compression=COMPRESSION, write_page_index=True, store_schema=False
     )
     pending: list[pa.Table] = []
     try:
-        blocks = read_file(stage.open(), file, statement.file_format, columns.in_files)
+        blocks = read_file(
+            stage.open(),
+            file,
+            statement.file_format,
+            columns.in_files,
+            columns=fetch.columns,
+        )
         for block in blocks:
             step()
             if block.errors:
                 raise _misfit(statement.name, file, block.errors[0])
             if block.rows.num_rows:
-                pending.append(_with_values(block.rows, schema, listed.values))
+                pending.append(_with_values(block.rows, schema, fetch.listed.values))
             if (
                 sum(rows.num_rows for rows in pending) >= GROUP_ROWS_MAX
                 or sum(rows.nbytes for rows in pending) >= GROUP_BYTES_MAX

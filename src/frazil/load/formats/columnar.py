@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import pyarrow as pa
@@ -19,11 +19,17 @@ def infer_parquet(stream: IO[bytes]) -> pa.Schema:
     return table_schema(_parquet(stream).schema_arrow)
 
 
-def read_parquet(stream: IO[bytes], schema: pa.Schema) -> Iterator[Block]:
-    """Yield all rows with the types of a table. `Malformed` if the columns do not fit."""
+def read_parquet(
+    stream: IO[bytes], schema: pa.Schema, columns: Sequence[str] | None = None
+) -> Iterator[Block]:
+    """Yield all rows with the types of a table, or only these columns of them, of which the file
+    must have one. `Malformed` if any column does not fit."""
     file = _parquet(stream)
     check_columns(file.schema_arrow, schema)
-    yield from _blocks(file.iter_batches(BATCH_ROWS), schema)
+    if columns is not None:
+        schema = pa.schema([field for field in schema if field.name in columns])
+        columns = [name for name in file.schema_arrow.names if name in columns]
+    yield from _blocks(file.iter_batches(BATCH_ROWS, columns=columns), schema)
 
 
 def infer_orc(stream: IO[bytes]) -> pa.Schema:

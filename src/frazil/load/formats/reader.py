@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
 
@@ -83,9 +83,11 @@ def read_file(
     schema: pa.Schema,
     *,
     is_exact: bool = False,
+    columns: Sequence[str] | None = None,
 ) -> Iterator[Block]:
     """Yield all rows of a file. `Malformed` if the file as a whole cannot be read, `Conflict` if it
-    is not the one that was listed. `is_exact`: the schema was inferred from this very file."""
+    is not the one that was listed. `is_exact`: the schema was inferred from this very file.
+    `columns`: only these are read, if the format is Parquet."""
     with _opened(store, file, file_format) as stream:
         match file_format.type:
             case "ndjson":
@@ -95,7 +97,7 @@ def read_file(
             case "csv":
                 yield from read_csv(stream, file_format, schema)
             case "parquet":
-                yield from read_parquet(stream, schema)
+                yield from read_parquet(stream, schema, columns)
             case "orc":
                 yield from read_orc(stream, schema)
             case "avro":

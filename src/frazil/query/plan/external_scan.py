@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from frazil.errors import Conflict, Malformed
 from frazil.query.plan.plan import TableScans
-from frazil.query.plan.predicates import Conditions
 from frazil.query.plan.pruning import PrunedScan, prune
 from frazil.query.scan.external import ExternalSource, ListedTable
 from frazil.query.scan.tiers import TierRows
@@ -30,21 +29,17 @@ def scan_external(
             raise Malformed(f"{as_of.table} is an external table, which has no AS OF")
     if source is None:
         return {}
-    return {
-        name: _scan(source, name, scan.conditions, check)
-        for name, scan in scans.items()
-        if name in names
-    }
+    return {name: _scan(source, name, scan, check) for name, scan in scans.items() if name in names}
 
 
 def _scan(
-    source: ExternalSource, name: str, conditions: Conditions, check: Callable[[], None]
+    source: ExternalSource, name: str, scan: TableScans, check: Callable[[], None]
 ) -> PrunedScan:
     """Scan the files of now. If one is overwritten between listing and reading, list again."""
     for attempt in range(TRIES_MAX):
         listing = source.listing(name, check, is_fresh=attempt > 0)
         try:
-            return _read(name, listing, conditions, check)
+            return _read(name, listing, scan, check)
         except Conflict:
             if attempt + 1 == TRIES_MAX:
                 raise
@@ -52,7 +47,7 @@ def _scan(
 
 
 def _read(
-    name: str, listing: ListedTable, conditions: Conditions, check: Callable[[], None]
+    name: str, listing: ListedTable, scan: TableScans, check: Callable[[], None]
 ) -> PrunedScan:
     from frazil.lake import TableFile, TableView
 
@@ -60,14 +55,13 @@ def _read(
     skipped: Counter[str] = Counter()
 
     def pruned(files: Sequence[TableFile]) -> PrunedScan:
-        scan = prune([TierRows(files=tuple(files), view=view)], conditions)
-        skipped.update(dict(scan.skipped))
-        return scan
+        left = prune([TierRows(files=tuple(files), view=view)], scan.conditions)
+        skipped.update(dict(left.skipped))
+        return left
 
     files = pruned(listing.files).files
-    if conditions:
-        files = pruned(listing.measured(files, check)).files
-    read = pruned(listing.fetched(files, check))
+    files = pruned(listing.measured(files, check)).files
+    read = pruned(listing.fetched(files, scan.columns, check))
     return PrunedScan(
         tier_rows=read.tier_rows,
         piece_count=0,

@@ -30,10 +30,13 @@ class ListedTable(Protocol):
         """Return files with the bounds of their columns, where that is cheap."""
 
     def fetched(
-        self, files: Sequence[TableFile], check: Callable[[], None]
+        self,
+        files: Sequence[TableFile],
+        columns: Sequence[str] | None,
+        check: Callable[[], None],
     ) -> tuple[TableFile, ...]:
-        """Return files that are below `root` now, with row counts and bounds. `Conflict` if one was
-        overwritten since it was listed."""
+        """Return files that are below `root` now and have at least these columns, with row counts
+        and bounds. `Conflict` if one was overwritten since it was listed."""
 
 
 class ExternalSource(Protocol):
