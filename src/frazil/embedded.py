@@ -40,8 +40,10 @@ from frazil.load import (
     Loader,
     PipeScheduler,
     open_pipes,
+    parse_document,
     register_external,
     register_loaded_tables,
+    rows_to_table,
 )
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
@@ -57,7 +59,7 @@ from frazil.results import (
     result_of,
 )
 from frazil.settings import retention_rules
-from frazil.tables import KeyedTables, TableHandle, TableOwner
+from frazil.tables import FeedCodec, KeyedTables, TableHandle, TableOwner
 from frazil.tables import warm as warm_tables
 
 logger = logging.getLogger(__name__)
@@ -153,6 +155,7 @@ class Embedded:
                 config.tables,
                 clock=clock,
                 check_name=lambda name: engine.check_keyed_name(name),
+                codec=FeedCodec(parse_document, rows_to_table),
             )
             stack.callback(tables.close)
             tables.start()

@@ -87,6 +87,16 @@ S = StagePath(stage="s", path="2026/")
             CreateTable(name="t", columns=(TableColumnSpec(name="a", type="VARCHAR"),), key=("a",)),
         ),
         (
+            "CREATE TABLE t (a TEXT PRIMARY KEY) FROM TOPIC 'shop.orders' FORMAT debezium",
+            CreateTable(
+                name="t",
+                columns=(TableColumnSpec(name="a", type="VARCHAR"),),
+                key=("a",),
+                topic="shop.orders",
+                topic_format="debezium",
+            ),
+        ),
+        (
             "ALTER TABLE t ADD c TEXT",
             AddColumn(table="t", column=TableColumnSpec(name="c", type="VARCHAR")),
         ),
@@ -302,6 +312,8 @@ def test_every_head_is_read(text: str, wanted: object) -> None:
         ("CREATE TABLE t (a JSON, PRIMARY KEY (a))", "one of"),
         ("CREATE TABLE t (a INT, PRIMARY KEY (a)) PARTITIONS 257", "1 to 256"),
         ("CREATE TABLE t AS SELECT 1", "columns in parentheses, or CLONE"),
+        ("CREATE TABLE t (a INT PRIMARY KEY) FROM TOPIC orders FORMAT UPSERT", "single quotes"),
+        ("CREATE TABLE t (a INT PRIMARY KEY) FROM TOPIC 'orders' FORMAT AVRO", "UPSERT, DEBEZIUM"),
         ("ALTER TABLE t ADD COLUMN c INT NOT NULL", "no NOT NULL"),
         ("ALTER TABLE t DROP COLUMN c", "ADD COLUMN, ALTER COLUMN, CLUSTER BY"),
         ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'", "path of a stage"),

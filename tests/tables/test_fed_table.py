@@ -28,10 +28,10 @@ COLUMNS = (("id", "int64"), ("name", "string"))
 
 
 def definition(
-    form: Literal["upsert", "debezium"] = "upsert", partitions: int = 1, topic: str = "orders"
+    form: Literal["upsert", "debezium"] = "upsert", topic: str = "orders"
 ) -> TableDefinition:
     feed = TableFeed(topic=topic, format=form)
-    return new_definition("t", COLUMNS, ["id"], rand=Rand(3), partitions=partitions, feed=feed)
+    return new_definition("t", COLUMNS, ["id"], rand=Rand(3), feed=feed)
 
 
 def produce(log: Log, key: Any, value: Any, partition: int = 0, topic: str = "orders") -> None:
@@ -104,9 +104,7 @@ def test_a_key_in_two_partitions_stops_the_table() -> None:
     disk = SimDisk()
     with opened(disk) as (log, tables):
         log.create_topic("orders", TopicConfig(partitions=2))
-        with pytest.raises(Malformed, match="has 2 partitions"):
-            tables.create(definition())
-        tables.create(definition(partitions=2))
+        tables.create(definition())
         produce(log, 1, {"name": "a"}, partition=0)
         produce(log, 2, {"name": "b"}, partition=1)
         tables.catch_up()

@@ -12,6 +12,7 @@ FormatType = Literal[
 ]
 FileCompression = Literal["auto", "none", "gzip", "snappy", "zstd", "lz4", "brotli"]
 OnError = Literal["abort", "continue", "skip_file"]
+TopicFormat = Literal["upsert", "debezium"]
 DefinitionKind = Literal["stage", "pipe", "external_table", "view"]
 """Things that a definition makes. Views and external tables share their names with tables."""
 
@@ -226,13 +227,17 @@ class TableColumnSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
-    """`CREATE TABLE [IF NOT EXISTS] t (a BIGINT, b TEXT, PRIMARY KEY (a)) [PARTITIONS 4]`."""
+    """`CREATE TABLE [IF NOT EXISTS] t (a BIGINT, b TEXT, PRIMARY KEY (a)) [PARTITIONS 4]`, or with
+    `FROM TOPIC 'orders' FORMAT UPSERT | DEBEZIUM`."""
 
     name: str
     if_not_exists: bool = False
     columns: tuple[TableColumnSpec, ...]
     key: tuple[str, ...]
     partitions: int = 1
+    topic: str = ""
+    """The topic that feeds the table; empty: it is written to."""
+    topic_format: TopicFormat | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

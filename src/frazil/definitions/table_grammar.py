@@ -14,6 +14,7 @@ from frazil.definitions.statements import (
     InsertRows,
     Statement,
     TableColumnSpec,
+    TopicFormat,
     UpdateRows,
     WidenColumn,
 )
@@ -26,6 +27,7 @@ TYPES = {
     "smallint": "SMALLINT",
 }
 INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+FORMATS: dict[str, TopicFormat] = {"upsert": "upsert", "debezium": "debezium"}
 PRECISION_MAX = 38
 PARTITIONS_MAX = 256
 VALUES_MAX = 10_000
@@ -33,7 +35,8 @@ VALUES_MAX = 10_000
 
 
 def take_create_table(reader: TokenReader, name: str, *, if_not_exists: bool) -> Statement:
-    """Read `(a BIGINT, b TEXT NOT NULL, PRIMARY KEY (a)) [PARTITIONS n]`."""
+    """Read `(a BIGINT, b TEXT NOT NULL, PRIMARY KEY (a)) [PARTITIONS n | FROM TOPIC 't' FORMAT
+    UPSERT]`."""
     columns: list[TableColumnSpec] = []
     key: tuple[str, ...] = ()
     reader.take_sign("(")
@@ -57,7 +60,12 @@ def take_create_table(reader: TokenReader, name: str, *, if_not_exists: bool) ->
     if not key:
         raise Malformed(f"table {name} has no PRIMARY KEY; add PRIMARY KEY (column, …)")
     partitions = 1
-    if reader.skip_words("partitions"):
+    topic, topic_format = "", None
+    if reader.skip_words("from", "topic"):
+        topic = reader.take_string("the name of a topic in single quotes")
+        reader.take_words("format")
+        topic_format = FORMATS[reader.take_choice(tuple(FORMATS))]
+    elif reader.skip_words("partitions"):
         partitions = reader.take_integer("the number of partitions")
         if partitions > PARTITIONS_MAX:
             raise Malformed(f"a table has 1 to {PARTITIONS_MAX} partitions, not {partitions}")
@@ -67,6 +75,8 @@ def take_create_table(reader: TokenReader, name: str, *, if_not_exists: bool) ->
         columns=tuple(columns),
         key=key,
         partitions=partitions,
+        topic=topic,
+        topic_format=topic_format,
     )
 
 

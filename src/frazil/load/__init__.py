@@ -20,6 +20,7 @@ from frazil.load.copy.unload import UnloadResult
 from frazil.load.external.statements import register_external
 from frazil.load.external.tables import ExternalTables
 from frazil.load.formats.blocks import RowError
+from frazil.load.formats.json_values import parse_document, rows_to_table
 from frazil.load.loader import Loader
 from frazil.load.pipes.board import PipeStatus
 from frazil.load.pipes.pipe_statements import open_pipes
@@ -42,8 +43,10 @@ __all__ = [
     "UnloadResult",
     "open_pipes",
     "open_stage",
+    "parse_document",
     "register_external",
     "register_loaded_tables",
+    "rows_to_table",
     "staged_files",
     "upload",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from frazil.definitions import CreateTable, TableColumnSpec
 from frazil.model import Rand
 from frazil.query.sql.as_of import quoted
-from frazil.tables import TableDefinition, new_definition
+from frazil.tables import TableDefinition, TableFeed, new_definition
 
 TYPES = {
     "BOOLEAN": "bool",
@@ -29,7 +29,10 @@ TYPES = {
 
 
 def definition_of(statement: CreateTable, rand: Rand) -> TableDefinition:
-    """Return the definition of a new table."""
+    """Return the definition of a new table. One that a topic feeds gets its partitions."""
+    feed = None
+    if statement.topic_format is not None:
+        feed = TableFeed(topic=statement.topic, format=statement.topic_format)
     return new_definition(
         statement.name,
         [(column.name, type_of(column)) for column in statement.columns],
@@ -37,6 +40,7 @@ def definition_of(statement: CreateTable, rand: Rand) -> TableDefinition:
         rand=rand,
         partitions=statement.partitions,
         not_null=[column.name for column in statement.columns if column.not_null],
+        feed=feed,
     )
 
 
@@ -58,6 +62,9 @@ def definition_text(definition: TableDefinition) -> str:
     ]
     key = ", ".join(map(quoted_if_needed, definition.key))
     partitions = f" PARTITIONS {definition.partitions}" if definition.partitions > 1 else ""
+    if definition.feed is not None:
+        topic = definition.feed.topic.replace("'", "''")
+        partitions = f" FROM TOPIC '{topic}' FORMAT {definition.feed.format.upper()}"
     name = quoted_if_needed(definition.name)
     return f"CREATE TABLE {name} ({', '.join(columns)}, PRIMARY KEY ({key})){partitions}"
 

@@ -43,7 +43,7 @@ lock that it holds for short turns.
 
 from frazil.tables.catalog import alter_table, create_table, drop_table, find_table, finish_drops
 from frazil.tables.changes import Changes, Operation, decode_changes, encode_changes
-from frazil.tables.definition import TableColumn, TableDefinition, new_definition
+from frazil.tables.definition import TableColumn, TableDefinition, TableFeed, new_definition
 from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
 from frazil.tables.freeze_plan import FreezePlan, freeze_plan
@@ -60,6 +60,7 @@ from frazil.tables.table import KeyedTable, KeyedView, partition_of
 from frazil.tables.table_handle import TableHandle, digest_of_key, rows_of_keys
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
 from frazil.tables.times import offsets_at
+from frazil.tables.topic_feed import FeedCodec
 from frazil.tables.view import Key, RowsView, key_array_of
 from frazil.tables.writer import KeyedWriter, Token, table_appends
 from frazil.tables.written_rows import WrittenRows
@@ -67,6 +68,7 @@ from frazil.tables.written_rows import WrittenRows
 __all__ = [
     "Changes",
     "DeadChange",
+    "FeedCodec",
     "FreezePlan",
     "FrozenTables",
     "Key",
@@ -85,6 +87,7 @@ __all__ = [
     "SeedRows",
     "TableColumn",
     "TableDefinition",
+    "TableFeed",
     "TableHandle",
     "TableOwner",
     "Token",

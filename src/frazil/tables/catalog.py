@@ -47,18 +47,15 @@ def create_table(disk: Disk, log: TableOwner, definition: TableDefinition) -> No
 
 
 def _fed(log: TableOwner, definition: TableDefinition, feed: TableFeed) -> TableDefinition:
-    """Return the definition with what identifies the topic that feeds it."""
+    """Return the definition with what identifies the topic that feeds it, and its partitions."""
     if feed.topic.startswith(INTERNAL):
         raise Malformed(f"topic {feed.topic} cannot feed a table: it is not written by clients")
     topic = log.topic(feed.topic)
-    if len(topic.partitions) != definition.partitions:
-        raise Malformed(
-            f"topic {feed.topic} has {len(topic.partitions)} partitions, and table "
-            f"{definition.name} {definition.partitions}; both need the same number"
-        )
     starts = tuple(partition.current_view().start_offset for partition in topic.partitions)
     known = msgspec.structs.replace(feed, topic_id=topic.topic_id, starts=starts)
-    return msgspec.structs.replace(definition, feed=known)
+    fed = msgspec.structs.replace(definition, feed=known, partitions=len(starts))
+    check_definition(fed)
+    return fed
 
 
 def feeding_topic(log: ReadableLog, definition: TableDefinition) -> ReadableTopic:
