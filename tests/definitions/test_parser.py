@@ -275,6 +275,7 @@ S = StagePath(stage="s", path="2026/")
         ("SHOW DEFINITIONS", Show(kind=None)),
         ("DROP VIEW IF EXISTS v", Drop(kind="view", name="v", if_exists=True)),
         ("DROP TABLE t", Drop(kind="table", name="t")),
+        ("DROP TABLE t PURGE", Drop(kind="table", name="t", purge=True)),
         ("PAUSE PIPE p", Pause(kind="pipe", name="p")),
         ("RESUME PIPE p", Resume(kind="pipe", name="p")),
         ("EXECUTE PIPE p", ExecutePipe(name="p")),

@@ -343,7 +343,9 @@ def _drop(kind: DefinitionKind, reader: TokenReader, _: bool) -> Statement:
 
 def _drop_table(reader: TokenReader, _: bool) -> Statement:
     if_exists = reader.skip_words("if", "exists")
-    return Drop(kind="table", name=reader.take_table(), if_exists=if_exists)
+    name = reader.take_table()
+    purge = reader.skip_words("purge")
+    return Drop(kind="table", name=name, if_exists=if_exists, purge=purge)
 
 
 def _pause(reader: TokenReader, _: bool) -> Statement:

@@ -337,6 +337,8 @@ class Drop:
     kind: DefinitionKind | Literal["table"]
     name: str
     if_exists: bool = False
+    purge: bool = False
+    """`DROP TABLE t PURGE`: delete its files as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -249,8 +249,8 @@ class Loader:
         return done(f"created stage {call.statement.name}")
 
     def _drop_table(self, call: StatementCall) -> pa.Table:
-        """Drop a table that was loaded. Its files are deleted later, if ever: a clone or a reader
-        may still use them."""
+        """Drop a table that was loaded. Its files stay, because a reader may still use them, unless
+        the statement says PURGE. Clones have files of their own."""
         statement = call.statement
         assert isinstance(statement, Drop)
         with closing(self._catalog()) as catalog:
@@ -259,7 +259,8 @@ class Loader:
                 if statement.if_exists:
                     return done(f"there is no table {statement.name}")
                 raise Unknown(f"there is no table {statement.name}")
-            catalog.drop_table((self._lake.config.namespace, statement.name))
+            drop = catalog.purge_table if statement.purge else catalog.drop_table
+            drop((self._lake.config.namespace, statement.name))
         self._lake.view.refresh()
         self._lake.view.other_tables()
         return done(f"dropped table {statement.name}")

@@ -339,7 +339,7 @@ def clone_warnings(catalog: Catalog, config: LakeConfig, name: str) -> tuple[str
     }:
         found |= more
     return tuple(
-        f"table {each} is a clone and may still have removed rows; drop it and delete its files"
+        f"clone {each} may still have removed rows; DROP TABLE {each} PURGE deletes it"
         for each in sorted(found - {name})
     )
 
