@@ -42,7 +42,14 @@ from frazil.lake.catalog.catalog import (
 from frazil.lake.lake import Lake
 from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
-from frazil.lake.loaded.ledger import LEDGER_SCHEMA, LOADED, SKIPPED, LedgerEntry, loaded_keys
+from frazil.lake.loaded.ledger import (
+    LEDGER_SCHEMA,
+    LOADED,
+    SKIPPED,
+    LedgerEntry,
+    loaded_keys,
+    tried_keys,
+)
 from frazil.lake.loaded.load_commit import LoadChange, commit_load
 from frazil.lake.loaded.load_reader import loaded_rows
 from frazil.lake.loaded.load_table import (
@@ -163,6 +170,7 @@ __all__ = [
     "run_script",
     "session",
     "source_of",
+    "tried_keys",
     "user_settings",
     "warm",
     "whole",

@@ -38,6 +38,7 @@ from frazil.lake import (
     loaded_keys,
     plan_load,
     plan_new_table,
+    tried_keys,
 )
 from frazil.load.copy.checks import CheckTask, failed_count, query_of, run_check_task
 from frazil.load.copy.columns import MIXED, read_columns, table_columns, with_declared
@@ -252,7 +253,9 @@ class _Load:
             if not statement.force:
                 fresh = [file for file in listed if (file.uri, file.etag) not in known]
                 self._known_count = len(listed) - len(fresh)
-                listed = fresh
+                # Files that were skipped come last: with MAX_FILES, others get their turn.
+                tried = tried_keys(plan.ledger)
+                listed = sorted(fresh, key=lambda file: (file.uri, file.etag) in tried)
             self._replaced = tuple(
                 file.uri
                 for file in listed
