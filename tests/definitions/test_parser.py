@@ -193,7 +193,7 @@ S = StagePath(stage="s", path="2026/")
         ),
         (
             "CREATE PIPE p ON NEW FILES RETRIES=0 AS COPY INTO t FROM (SELECT a, '@x' AS b "
-            "FROM @s/2026/ r WHERE (a > 1)) ON_ERROR=CONTINUE VALIDATE (NOT EMPTY, "
+            "FROM @s/2026/ (a BIGINT) r WHERE (a > 1)) ON_ERROR=CONTINUE VALIDATE (NOT EMPTY, "
             'MAX_ERROR_RATE 0.05, UNIQUE (a, "B"), RANGE a BETWEEN -1.5 AND 9, '
             "CHECK (SELECT * FROM new_rows WHERE f(a)))",
             CreatePipe(
@@ -204,6 +204,7 @@ S = StagePath(stage="s", path="2026/")
                     table="t",
                     source=S,
                     query="SELECT a, '@x' AS b FROM staged_rows r WHERE (a > 1)",
+                    staged_columns=(ColumnSpec(name="a", type="BIGINT"),),
                     on_error="continue",
                     checks=(
                         LoadCheck(kind="not_empty", text="NOT EMPTY"),
@@ -223,7 +224,8 @@ S = StagePath(stage="s", path="2026/")
                         ),
                     ),
                 ),
-                copy_text="COPY INTO t FROM (SELECT a, '@x' AS b FROM @s/2026/ r WHERE (a > 1)) "
+                copy_text="COPY INTO t FROM (SELECT a, '@x' AS b FROM @s/2026/ (a BIGINT) r "
+                "WHERE (a > 1)) "
                 'ON_ERROR=CONTINUE VALIDATE (NOT EMPTY, MAX_ERROR_RATE 0.05, UNIQUE (a, "B"), '
                 "RANGE a BETWEEN -1.5 AND 9, CHECK (SELECT * FROM new_rows WHERE f(a)))",
             ),
@@ -347,6 +349,7 @@ def test_every_head_is_read(text: str, wanted: object) -> None:
         ("COPY INTO t FROM (SELECT 1)", "FROM @stage/path once"),
         ("COPY INTO t FROM (SELECT 1 FROM @s JOIN @s)", "after FROM only"),
         ("COPY INTO t FROM (SELECT 1 FROM @s UNION SELECT 1 FROM @s)", "FROM @stage/path once"),
+        ("COPY INTO t FROM (SELECT a FROM @s (a))", "needs a type"),
         ("COPY INTO t FROM @s VALIDATE ()", "NOT EMPTY, MAX_ERROR_RATE"),
         ("COPY INTO t FROM @s VALIDATE (MAX_ERROR_RATE 0.1)", "needs ON_ERROR=CONTINUE"),
         ("COPY INTO t FROM @s ON_ERROR=CONTINUE VALIDATE (MAX_ERROR_RATE 5)", "from 0 to 1"),

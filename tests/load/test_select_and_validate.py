@@ -40,6 +40,34 @@ def test_rows_are_computed(loading: Loading) -> None:
     assert [(row["id"], row["tag"]) for row in loading.rows("u")] == [(1, "p"), (1, "q")]
 
 
+def test_columns_that_files_need_not_have(loading: Loading) -> None:
+    """They are declared: one that is only misspelled is an error."""
+    loading.copy("COPY INTO t FROM (SELECT id, amount FROM @s (amount DOUBLE, coupon VARCHAR))")
+    loading.put("c.ndjson", b'{"id":4,"amount":8}\n')
+    text = (
+        "COPY INTO t FROM (SELECT id, upper(r.coupon) AS coupon, amount "
+        "FROM @s/ (coupon VARCHAR, amount DOUBLE) r WHERE coupon IS NULL) ADD_COLUMNS=true"
+    )
+    assert loading.copy(text).row_count == 1
+    assert {"id": 4, "amount": 8.0, "coupon": None} in loading.rows("t")
+    loading.put("d.ndjson", b'{"id":5,"coupon":7}\n')
+    with pytest.raises(Malformed, match="column coupon: 7 is not a string"):
+        loading.copy(text)
+
+
+def test_empty_files(loading: Loading) -> None:
+    """They are loaded, without rows; a row without fields is nothing that a SELECT could read."""
+    text = "COPY INTO t FROM (SELECT id FROM @s WHERE id > 0)"
+    loading.copy(text)
+    loading.put("empty.ndjson", b"")
+    done = loading.copy(text)
+    assert (len(done.reports), done.row_count, done.known_count) == (1, 0, 2)
+    assert loading.copy(text).known_count == 3
+    loading.put("odd.ndjson", b"{}\n")
+    with pytest.raises(Malformed, match="no fields"):
+        loading.copy(text)
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -33,12 +33,14 @@ from frazil.definitions.options import (
     take_partition_fields,
     take_pattern,
     take_retries,
+    take_staged_columns,
 )
 from frazil.definitions.statements import (
     RETRIES,
     STAGED_ROWS,
     CloneTable,
     ClusterBy,
+    ColumnSpec,
     CopyIntoStage,
     CopyIntoTable,
     CreateExternalTable,
@@ -157,8 +159,9 @@ def _copy_into_table(reader: TokenReader) -> CopyIntoTable:
     columns = take_column_specs(reader) if reader.is_sign("(") else ()
     reader.take_words("from")
     query = ""
+    staged_columns: tuple[ColumnSpec, ...] = ()
     if reader.is_sign("("):
-        query, source = reader.take_staged_query(STAGED_ROWS)
+        query, source, staged_columns = reader.take_staged_query(STAGED_ROWS, take_staged_columns)
     else:
         source = reader.take_path()
     options = _checked(
@@ -193,6 +196,7 @@ def _copy_into_table(reader: TokenReader) -> CopyIntoTable:
         columns=columns,
         source=source,
         query=query,
+        staged_columns=staged_columns,
         checks=checks,
         on_error=on_error,
         skip_file_errors=skip_file_errors,

@@ -114,6 +114,17 @@ def take_column_specs(reader: TokenReader) -> tuple[ColumnSpec, ...]:
     return in_parentheses(reader, _column_spec)
 
 
+def take_staged_columns(reader: TokenReader) -> tuple[ColumnSpec, ...]:
+    """Read `(a BIGINT, b VARCHAR)`, if it comes next: columns of files, each with a type."""
+    if not reader.is_sign("("):
+        return ()
+    columns = take_column_specs(reader)
+    for column in columns:
+        if not column.type:
+            raise Malformed(f"column {column.name} of the files needs a type, such as VARCHAR")
+    return columns
+
+
 def _column_spec(reader: TokenReader) -> ColumnSpec:
     name = reader.take_column()
     if reader.is_sign(",") or reader.is_sign(")"):

@@ -141,6 +141,9 @@ class CopyIntoTable:
     source: StagePath
     query: str = ""
     """The SELECT, with `staged_rows` in place of the path; empty: all columns as they are."""
+    staged_columns: tuple[ColumnSpec, ...] = ()
+    """`(SELECT … FROM @s/2026/ (a BIGINT))`: columns that files need not have, or whose type is not
+    inferred."""
     files: tuple[str, ...] = ()
     pattern: str = ""
     file_format: FileFormat | None = None

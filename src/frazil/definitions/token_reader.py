@@ -7,8 +7,8 @@ written; every `skip_` reads what may be there.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
 
 from frazil.definitions.statements import StagePath
 from frazil.errors import Malformed, TooLarge
@@ -31,6 +31,7 @@ _INSIDE = frozenset("()[]")
 _BRACKETS = frozenset("()[]{}")
 _AFTER = frozenset(",)")
 """Signs after an expression."""
+T = TypeVar("T")
 
 
 class TokenReader:
@@ -271,30 +272,33 @@ class TokenReader:
         self.take_sign(")")
         return query
 
-    def take_staged_query(self, name: str) -> tuple[str, StagePath]:
-        """Read (SELECT … FROM @stage/path …): the query with `name` in place of the path, and the
-        path."""
+    def take_staged_query(
+        self, name: str, take_after: Callable[[TokenReader], T]
+    ) -> tuple[str, StagePath, T]:
+        """Read (SELECT … FROM @stage/path …): the query with `name` in place of the path and what
+        `take_after` reads behind it, the path, and that."""
         self.take_sign("(")
         first = self._at
         query = self._query(closed_by_parenthesis=True)
         inner = TokenReader(self.text, self._tokens[first : self._at])
         self.take_sign(")")
         begin = self._tokens[first].begin
-        found: list[tuple[StagePath, int, int]] = []
+        found: list[tuple[StagePath, T, int, int]] = []
         while inner.token is not None:
             if inner.is_word("from") and inner.is_path(ahead=1):
                 inner.take_words("from")
                 at = inner.token.begin
                 path = inner.take_path()
-                found.append((path, at - begin, inner.position - begin))
+                after = take_after(inner)
+                found.append((path, after, at - begin, inner.position - begin))
             elif inner.token.text == "@":
                 inner.fail("a path of a stage after FROM only")
             else:
                 inner.skip_token()
         if len(found) != 1:
             self.fail("FROM @stage/path once in the query", self._tokens[first])
-        path, at, end = found[0]
-        return f"{query[:at]}{name}{query[end:]}", path
+        path, after, at, end = found[0]
+        return f"{query[:at]}{name}{query[end:]}", path, after
 
     def skip_token(self) -> None:
         """Read any token."""

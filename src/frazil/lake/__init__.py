@@ -56,7 +56,14 @@ from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
 from frazil.lake.loaded.alter_table import cluster_by, set_bloom
 from frazil.lake.loaded.clone_table import CloneResult, CloneSource, clone_table
-from frazil.lake.loaded.ledger import LEDGER_SCHEMA, LOADED, SKIPPED, LedgerEntry, loaded_keys
+from frazil.lake.loaded.ledger import (
+    LEDGER_SCHEMA,
+    LOADED,
+    SKIPPED,
+    LedgerEntry,
+    loaded_keys,
+    tried_keys,
+)
 from frazil.lake.loaded.load_commit import LoadChange, commit_load
 from frazil.lake.loaded.load_reader import loaded_rows
 from frazil.lake.loaded.load_table import (
@@ -189,6 +196,7 @@ __all__ = [
     "session",
     "set_bloom",
     "source_of",
+    "tried_keys",
     "user_settings",
     "warm",
     "whole",

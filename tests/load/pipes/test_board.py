@@ -92,6 +92,13 @@ class Pipes(RuleBasedStateMachine):
         for name in self.board.due():
             self._begin(name, is_statement=False)
 
+    @rule(ms=st.sampled_from([10_000, 20_000, 5 * MINUTE_MS]))
+    def fail_all_and_wait(self, ms: int) -> None:
+        for name in self.board.due():
+            self._begin(name, is_statement=False)
+            self._end(name, FAILED)
+        self.clock.advance(ms)
+
     @precondition(lambda self: self.models)
     @rule(data=st.data())
     def execute(self, data: st.DataObject) -> None:

@@ -38,9 +38,16 @@ from frazil.lake import (
     loaded_keys,
     plan_load,
     plan_new_table,
+    tried_keys,
 )
 from frazil.load.copy.checks import CheckTask, failed_count, query_of, run_check_task
-from frazil.load.copy.columns import MIXED, read_columns, table_columns, with_declared
+from frazil.load.copy.columns import (
+    MIXED,
+    read_columns,
+    table_columns,
+    with_declared,
+    with_staged,
+)
 from frazil.load.copy.task import (
     CopyTask,
     CopyTaskResult,
@@ -252,7 +259,9 @@ class _Load:
             if not statement.force:
                 fresh = [file for file in listed if (file.uri, file.etag) not in known]
                 self._known_count = len(listed) - len(fresh)
-                listed = fresh
+                # Files that were skipped come last: with MAX_FILES, others get their turn.
+                tried = tried_keys(plan.ledger)
+                listed = sorted(fresh, key=lambda file: (file.uri, file.etag) in tried)
             self._replaced = tuple(
                 file.uri
                 for file in listed
@@ -276,7 +285,15 @@ class _Load:
         )
         if not self._statement.query:
             return staged
-        self._transform = Transform(query=self._statement.query, schema=staged, now_us=self._now_us)
+        declared = self._statement.staged_columns
+        self._transform = Transform(
+            query=self._statement.query,
+            schema=with_staged(staged, declared),
+            is_exact=not declared,
+            now_us=self._now_us,
+        )
+        if not self._transform.schema.names:
+            return staged  # the files are empty
         (columns,) = self._context.do(run_plan_task, [self._transform])
         return columns
 

@@ -13,7 +13,7 @@ from frazil.definitions import FileFormat, OnError
 from frazil.errors import Malformed, TooLarge
 from frazil.lake import LoadedFile, LoadTarget, LoadWriter, attempt_name
 from frazil.load.copy.columns import MIXED
-from frazil.load.copy.transform import Transform, transformed
+from frazil.load.copy.transform import Transform, transformed, without_rows
 from frazil.load.formats.blocks import Block, RowError, row_error
 from frazil.load.formats.reader import infer_file, read_file
 from frazil.load.formats.type_merge import merge_schemas
@@ -162,10 +162,12 @@ def _reader(task: CopyTask, store: StageStore) -> Callable[[StagedFile], Iterato
         return lambda file: read_file(
             store, file, task.file_format, task.schema, is_exact=task.is_exact
         )
+    staged, is_exact = transform.schema, transform.is_exact
+    if not staged.names:
+        return lambda file: without_rows(read_file(store, file, task.file_format, task.schema))
     select = transform.open()
-    staged = transform.schema
     return lambda file: transformed(
-        read_file(store, file, task.file_format, staged, is_exact=True), select, task.schema
+        read_file(store, file, task.file_format, staged, is_exact=is_exact), select, task.schema
     )
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from frazil.definitions import STAGED_ROWS
+from frazil.errors import Malformed
 from frazil.load.formats.blocks import Block, target_types
 from frazil.load.formats.typed_cast import cast_rows, check_columns, table_schema
 
@@ -29,7 +30,9 @@ class Transform:
 
     query: str
     schema: pa.Schema
-    """What the files are read as."""
+    """What the files are read as; no columns if they have none."""
+    is_exact: bool
+    """Whether that was inferred from these files."""
     now_us: int
     """The same for all tasks of a load."""
 
@@ -39,6 +42,14 @@ class Transform:
 
         staged = target_types(self.schema)
         return open_row_select(self.query, STAGED_ROWS, staged, now_us=self.now_us)
+
+
+def without_rows(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield the errors of a file that has no columns. `Malformed` if it has rows."""
+    for block in blocks:
+        if block.rows.num_rows:
+            raise Malformed("its rows have no fields that the SELECT could read")
+        yield block
 
 
 def run_plan_task(transform: Transform) -> pa.Schema:
