@@ -146,7 +146,7 @@ class Embedded:
                 topics,
                 statements.definitions,
                 statements.audit,
-                external,
+                external=external,
             )
             stack.callback(engine.close)
             register_views(statements, engine)
