@@ -183,9 +183,9 @@ class Embedded:
                 topics,
                 statements.definitions,
                 statements.audit,
-                history,
-                external,
-                tables,
+                pipes=history,
+                external=external,
+                keyed=tables,
             )
             stack.callback(engine.close)
             register_views(statements, engine)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import CreateTableTransaction, Table
+from pyiceberg.transforms import BucketTransform
 
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, Malformed, Unknown
@@ -312,6 +313,13 @@ def test_clustered_files_are_sorted(tmp_path: Path) -> None:
     copy(5)
     assert maintenance(loading).all()[0].files_joined
     assert len(loading.rows("t")) == len(rows) + 4
+    # An order of another program that is not by plain columns: merged, not sorted, and it ends.
+    with load(loading, "t").update_sort_order() as update:
+        update.asc("a", BucketTransform(4))
+    copy(5)
+    assert maintenance(loading).all()[0].files_joined
+    assert not maintenance(loading).all()[0].files_joined
+    assert len(loading.rows("t")) == len(rows) + 5
     with pytest.raises(Malformed, match="no column b"):
         cluster_by(loading.catalog, CONFIG, "t", ["b"], clock=CLOCK)
     with pytest.raises(Unknown):

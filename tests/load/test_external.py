@@ -59,7 +59,12 @@ class Place:
             clock=clock,
         )
         self.engine = Engine.open(
-            lambda: LOGS, TABLES, QueryConfig(), clock, None, None, definitions, None, self.tables
+            lambda: LOGS,
+            TABLES,
+            QueryConfig(),
+            clock,
+            definitions=definitions,
+            external=self.tables,
         )
         register_external(self.executor, self.tables, self.engine, inline)
         if not definitions.all("stage"):

@@ -32,7 +32,7 @@ def test_tables_by_statements(tmp_path: Path) -> None:
     executor = StatementExecutor(definitions, Audit(disk, clock), clock)
     view = LakeView(CONFIG, data)
     lake: Any = SimpleNamespace(config=CONFIG, data_folder=data, view=view, session=None)
-    with Engine.open(dict, TABLES, QueryConfig(), clock, view, None, definitions) as engine:
+    with Engine.open(dict, TABLES, QueryConfig(), clock, view, definitions=definitions) as engine:
         loader = Loader(
             lake,
             engine,

@@ -153,7 +153,7 @@ class _Layout:
         self.statistics = compute_statistics_plan(self.iceberg, target.properties)
         self.ids = parquet_path_to_id_mapping(self.iceberg)
         order = SortOrder.model_validate_json(target.order_json)
-        self.sort_keys = _sort_keys(order, self.iceberg)
+        self.sort_keys = sort_keys_of(order, self.iceberg)
         self.order_id = order.order_id if self.sort_keys else None
         self.bloom = [
             field.name
@@ -316,16 +316,21 @@ def _partitions(rows: pa.Table, layout: _Layout) -> list[tuple[tuple[Any, ...], 
     return found
 
 
-def _sort_keys(order: SortOrder, schema: Schema) -> list[SortKey]:
-    """Return the columns of a sort order; none if it has transforms, which are not computed."""
+def sort_keys_of(order: SortOrder, schema: Schema) -> list[SortKey]:
+    """Return the columns of a sort order; none if it has transforms or nested fields, by which we
+    do not sort."""
     from pyiceberg.table.sorting import NullOrder, SortDirection
     from pyiceberg.transforms import IdentityTransform
 
-    if not all(isinstance(field.transform, IdentityTransform) for field in order.fields):
+    names = {field.field_id: field.name for field in schema.fields}
+    if not all(
+        isinstance(field.transform, IdentityTransform) and field.source_id in names
+        for field in order.fields
+    ):
         return []
     return [
         (
-            schema.find_field(field.source_id).name,
+            names[field.source_id],
             "ascending" if field.direction == SortDirection.ASC else "descending",
             "at_start" if field.null_order == NullOrder.NULLS_FIRST else "at_end",
         )

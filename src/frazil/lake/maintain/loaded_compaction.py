@@ -23,7 +23,13 @@ from frazil.errors import Corrupt
 from frazil.lake.files.parquet_schema import ParquetLayout
 from frazil.lake.loaded.load_commit import loaded_data_file
 from frazil.lake.loaded.load_table import LoadTarget, plan_load
-from frazil.lake.loaded.load_writer import LoadedFile, LoadWriter, target_layout, write_sorted
+from frazil.lake.loaded.load_writer import (
+    LoadedFile,
+    LoadWriter,
+    sort_keys_of,
+    target_layout,
+    write_sorted,
+)
 from frazil.lake.maintain.input_file import InputFile
 from frazil.lake.maintain.reachable_files import TASK_FILES, partition_of
 from frazil.lake.maintain.replace_files import Replacement, replace_files
@@ -111,7 +117,8 @@ def loaded_groups(
     if any(each.content == ManifestContent.DELETES for each in manifests):
         return []  # rows that another program has deleted
     order = table.sort_order()
-    first = table.schema().find_field(order.fields[0].source_id) if order.fields else None
+    is_sorted = bool(sort_keys_of(order, table.schema()))
+    first = table.schema().find_field(order.fields[0].source_id) if is_sorted else None
     work = [
         _ReadTask(
             manifests=manifests[at : at + TASK_FILES],
@@ -125,7 +132,7 @@ def loaded_groups(
     for part in (part for result in do(_read_parts, work) for part in result):
         if part.path not in skipped and part.spec_id == table.metadata.default_spec_id:
             partitions.setdefault(part.partition, []).append(part)
-    order_id = order.order_id if order.fields else None
+    order_id = order.order_id if is_sorted else None
     found = [
         group for parts in partitions.values() for group in _groups(parts, order_id, is_all=is_all)
     ]
