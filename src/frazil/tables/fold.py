@@ -37,6 +37,8 @@ from frazil.tables.view import RowsView, view_of
 
 logger = logging.getLogger(__name__)
 
+MEASURE_SHARE = 0.01
+"""Of the keys: after so many more deaths it is measured again what could be compacted."""
 DEAD_CHANGES_KEPT = 100
 """The latest ones, with their reasons; the log has all of them."""
 
@@ -85,8 +87,8 @@ class PartitionFold:
         self.end_offset = self._sealed_offset = recovered.end_offset
         self._checkpointed_offset = recovered.index_offset
         self._unsaved_bytes = 0
-        self._compacted_at = (-1, -1)
-        """Sealed offset and horizon when nothing was left to compact."""
+        self._compacted_at = (-1, 0)
+        """Files, and deaths below the horizon, when nothing was left to compact."""
         self.dead: deque[DeadChange] = deque(maxlen=DEAD_CHANGES_KEPT)
         self.dead_count = 0
         self._reader: Reader | None = None
@@ -232,17 +234,20 @@ class PartitionFold:
     def compact(self, horizon: int) -> bool:
         """Rewrite the files whose rewriting saves most, without row versions that died below an
         offset; views as of earlier offsets can no longer be made. Returns whether there was
-        something to do: then there may be more. Raises `OSError`; nothing has changed then, or only
-        files that are not used any more are left.
+        something to do: then there may be more. Raises `OSError` or `Corrupt`; nothing has changed
+        then, or only files that are not used any more are left.
         """
         horizon = min(horizon, self._sealed_offset)
-        if self._compacted_at == (self._sealed_offset, horizon):
-            return False
         state, files = self.state, self._files
+        # Measuring reads all deaths, so a few more since the last time are not worth it.
+        dead = state.deaths.before(max(horizon, state.deaths.horizon))
+        files_before, dead_before = self._compacted_at
+        if files_before == len(files) and dead - dead_before < MEASURE_SHARE * len(state.index):
+            return False
         sealed = state.segments[: state.sealed_segments]
         chosen = choose_files(files, sealed, state.deaths, horizon, self._config.seal_bytes)
         if chosen is None:
-            self._compacted_at = (self._sealed_offset, horizon)
+            self._compacted_at = (len(files), dead)
             return False
         definition = state.definition
         rows = compacted_rows(definition, files, sealed, state.deaths, chosen, horizon)
@@ -253,7 +258,14 @@ class PartitionFold:
         begin, end = chosen
         path = segment_path(self._folder, header.begin_offset)
         file = write_rows(
-            self._disk, path, header, rows.batch, rows.numbers, rows.deaths, self._buffer
+            self._disk,
+            path,
+            header,
+            rows.batch,
+            rows.numbers,
+            rows.deaths,
+            self._buffer,
+            is_read_back=True,
         )
         segment = None
         if file.batch.num_rows:
