@@ -89,6 +89,8 @@ class PartitionFold:
         self._unsaved_bytes = 0
         self._compacted_at = (-1, 0)
         """Files, and deaths below the horizon, when nothing was left to compact."""
+        self._unfinished: tuple[int, int] | None = None
+        """Files that a compaction failed to replace, or did not see that it had."""
         self.dead: deque[DeadChange] = deque(maxlen=DEAD_CHANGES_KEPT)
         self.dead_count = 0
         self._reader: Reader | None = None
@@ -245,7 +247,11 @@ class PartitionFold:
         if files_before == len(files) and dead - dead_before < MEASURE_SHARE * len(state.index):
             return False
         sealed = state.segments[: state.sealed_segments]
-        chosen = choose_files(files, sealed, state.deaths, horizon, self._config.seal_bytes)
+        # The same files again: on disk the first one may cover the others by now, and a start would
+        # take a file that is written across its end for one of those.
+        chosen = self._unfinished or choose_files(
+            files, sealed, state.deaths, horizon, self._config.seal_bytes
+        )
         if chosen is None:
             self._compacted_at = (len(files), dead)
             return False
@@ -255,7 +261,7 @@ class PartitionFold:
         if self._checkpointed_offset < header.horizon:
             # An older index has row versions that are about to go, and whose keys nobody knows.
             self.checkpoint()
-        begin, end = chosen
+        begin, end = self._unfinished = chosen
         path = segment_path(self._folder, header.begin_offset)
         file = write_rows(
             self._disk,
@@ -275,6 +281,7 @@ class PartitionFold:
         deaths = state.deaths.compacted(begin, end, file.deaths, header.horizon)
         state.put_compacted(header.base_row, header.end_row, segment, deaths)
         replaced, files[begin:end] = files[begin:end], [file]
+        self._unfinished = None
         self.view = view_of(state, self.end_offset)
         self._buffer.release()
         COMPACTED.add(sum(each.size_bytes for each in replaced), table=definition.name)
