@@ -7,6 +7,7 @@ RocksDB and Postgres in the same run where they are there. Prints one JSON line 
 from __future__ import annotations
 
 import http.client
+import importlib
 import json
 import os
 import shutil
@@ -178,11 +179,11 @@ def sqlite(folder: Path) -> Figures:
 def rocksdb(folder: Path) -> Figures | None:
     """Synchronous writes. None if rocksdict is not installed: it is no dependency of ours."""
     try:
-        from rocksdict import Rdict, WriteOptions
+        library = importlib.import_module("rocksdict")
     except ImportError:
         return None
-    database = Rdict(str(folder))
-    options = WriteOptions()
+    database = library.Rdict(str(folder))
+    options = library.WriteOptions()
     options.sync = True
 
     def put(number: int) -> object:
@@ -219,7 +220,7 @@ def postgres_server(folder: Path, port: int) -> Iterator[None]:
 def postgres() -> Figures | None:
     """Over TCP, each write a commit. None without a server or psycopg."""
     try:
-        import psycopg
+        psycopg = importlib.import_module("psycopg")
     except ImportError:
         return None
     if not Path("/usr/lib/postgresql").is_dir():
