@@ -35,6 +35,7 @@ from tests.torture.serving import lost_answer, overload, rows, tiers
 from tests.torture.sql import run as sql
 from tests.torture.tables import mutants as keyed_mutants
 from tests.torture.tables import sim as keyed_sim
+from tests.torture.tables import soak as keyed_soak
 
 Seeded = Callable[[int], tuple[Verdict, Counter[str]]]
 
@@ -234,6 +235,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "steps": (run_steps, 2000),
     "keyed": (run_keyed, 1000),
     "keyed_mutants": (run_keyed_mutants, 0),
+    "keyed_soak": (keyed_soak.run, 20_000),
     "kill9": (kill9.run, 20),
     "powercut": (powercut.run, 20),
     "syscall": (syscall.run, 0),

@@ -212,16 +212,20 @@ def _write_files(
         )
         path = segment_path(folder, begin)
         rows = np.array(numbers)
-        yield write_scratch(disk, path, header, segment.batch, rows, no_deaths(), buffer)
+        yield write_scratch(
+            disk, path, header, segment.batch, rows, no_deaths(), buffer, is_read_back=True
+        )
         base_row = end_row
 
 
 def _cuts(runs: list[_Run], end_offset: int) -> list[int]:
     """Return offsets between which there is about one run's worth of rows."""
-    offsets = np.sort(np.concatenate([run.offsets for run in runs])) if runs else np.empty(0)
-    rows = max(1, -(-len(offsets) // max(1, len(runs))))
-    inner = sorted({int(offset) for offset in offsets[rows::rows]} - {0})
-    return [0, *(offset for offset in inner if offset < end_offset), end_offset]
+    if not runs:
+        return [0, end_offset]
+    offsets = np.sort(np.concatenate([run.offsets for run in runs]))
+    rows = -(-len(offsets) // len(runs))
+    inner = np.unique(offsets[rows::rows])
+    return [0, *inner[inner > offsets[0]].tolist(), end_offset]
 
 
 def _between(run: _Run, begin: int, end: int, *, is_first: bool) -> pa.RecordBatch:
