@@ -43,7 +43,7 @@ from frazil.query.run.timers import Timers
 from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
 from frazil.query.scan.audit_table import AUDIT_SCHEMA
 from frazil.query.scan.copy_history import COPY_HISTORY_SCHEMA
-from frazil.query.scan.keyed_tables import KeyedPins, KeyedSource, NoKeyedTables
+from frazil.query.scan.keyed_tables import KeyedPins, KeyedViews, NoKeyedTables
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.tiers import Tiers
 from frazil.query.sql.as_of import COPY_HISTORY, SNAPSHOTS, STATEMENT_AUDIT
@@ -98,7 +98,7 @@ class Engine:
         topics: TopicTables | None,
         definitions: Definitions | None,
         audit: Audit | None,
-        keyed: KeyedSource | None,
+        keyed: KeyedViews | None,
     ) -> None:
         self._keyed = keyed or NoKeyedTables()
         self._bounds = SegmentBounds()
@@ -131,7 +131,7 @@ class Engine:
         topics: TopicTables | None = None,
         definitions: Definitions | None = None,
         audit: Audit | None = None,
-        keyed: KeyedSource | None = None,
+        keyed: KeyedViews | None = None,
     ) -> Self:
         """Open an engine over these tables. Rows that the `lake` has are read from there, and the
         others from `snapshot`. Tables of `topics`, `keyed` tables, and views of `definitions`, may

@@ -62,7 +62,7 @@ def test_snapshots_are_read_without_their_dead_rows(tmp_path: Path) -> None:
                 token = ", ".join(f'"{number}": {end}' for number, end in offsets.items())
                 as_of = f"FOR SYSTEM_VERSION AS OF OFFSET '{{{token}}}' ORDER BY id"
                 assert sql(f"{READ} {as_of}") == expected(world, rows)
-            now = f"FOR SYSTEM_TIME AS OF TIMESTAMP '2200-01-01' x WHERE amount > 0"
+            now = "FOR SYSTEM_TIME AS OF TIMESTAMP '2200-01-01' x WHERE amount > 0"
             positive = [row for row in past[-1][1].values() if (row["amount"] or 0) > 0]
             assert sql(f"SELECT count(*) FROM {NAME} {now}") == [(len(positive),)]
             with pytest.raises(OutOfRange, match="no snapshot of orders ends at these offsets"):
@@ -81,8 +81,8 @@ def test_snapshots_are_read_without_their_dead_rows(tmp_path: Path) -> None:
         world.drop_and_create()
         with (
             Engine.open(
-                dict, TABLES, QueryConfig(), SystemClock(), view, keyed=world.views
-            ) as engine,  # type: ignore[arg-type]
+                dict, TABLES, QueryConfig(), SystemClock(), view, keyed=Compacted(world.keyed)
+            ) as engine,
             pytest.raises(Unavailable, match="no snapshot of table"),
         ):
             engine.sql(f"{READ} FOR SYSTEM_VERSION AS OF {ids[0][0]}")
