@@ -48,7 +48,7 @@ def best_ms(work: Callable[[], object]) -> float:
     return round(min(times), 2)
 
 
-def write(tables: KeyedTables, ids: np.ndarray, version: int) -> None:  # type: ignore[type-arg]
+def write(tables: KeyedTables, ids: np.ndarray, version: int) -> None:
     for begin in range(0, len(ids), BATCH_ROWS):
         rows = rows_of(ids[begin : begin + BATCH_ROWS], version)
         tables.write("orders", Operation.UPSERT, rows)

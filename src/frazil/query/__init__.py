@@ -28,7 +28,7 @@ from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
-from frazil.query.scan.keyed_tables import KeyedSource
+from frazil.query.scan.keyed_tables import KeyedViews
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
@@ -116,8 +116,8 @@ __all__ = [
     "Filters",
     "Heatmap",
     "Hints",
-    "KeyedSource",
     "KeyedStore",
+    "KeyedViews",
     "Label",
     "Latency",
     "Line",

@@ -45,7 +45,7 @@ from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
 from frazil.query.scan.audit_table import AUDIT_SCHEMA
 from frazil.query.scan.copy_history import COPY_HISTORY_SCHEMA
 from frazil.query.scan.external import ExternalSource, external_schemas
-from frazil.query.scan.keyed_tables import KeyedPins, KeyedSource, NoKeyedTables
+from frazil.query.scan.keyed_tables import KeyedPins, KeyedViews, NoKeyedTables
 from frazil.query.scan.pipe_history import PIPE_HISTORY_SCHEMA
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.tiers import Tiers
@@ -103,7 +103,7 @@ class Engine:
         audit: Audit | None,
         pipes: PipeHistory | None,
         external: ExternalSource | None,
-        keyed: KeyedSource | None,
+        keyed: KeyedViews | None,
     ) -> None:
         self._keyed = keyed or NoKeyedTables()
         self._bounds = SegmentBounds()
@@ -140,7 +140,7 @@ class Engine:
         audit: Audit | None = None,
         pipes: PipeHistory | None = None,
         external: ExternalSource | None = None,
-        keyed: KeyedSource | None = None,
+        keyed: KeyedViews | None = None,
     ) -> Self:
         """Open an engine over these tables. Rows that the `lake` has are read from there, and the
         others from `snapshot`. Tables of `topics` and `external`, `keyed` tables, and views of

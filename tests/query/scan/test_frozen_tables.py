@@ -81,8 +81,8 @@ def test_snapshots_are_read_without_their_dead_rows(tmp_path: Path) -> None:
         world.drop_and_create()
         with (
             Engine.open(
-                dict, TABLES, QueryConfig(), SystemClock(), view, keyed=world.views
-            ) as engine,  # type: ignore[arg-type]
+                dict, TABLES, QueryConfig(), SystemClock(), view, keyed=Compacted(world.keyed)
+            ) as engine,
             pytest.raises(Unavailable, match="no snapshot of table"),
         ):
             engine.sql(f"{READ} FOR SYSTEM_VERSION AS OF {ids[0][0]}")

@@ -11,9 +11,20 @@ const CHANGING: ReadonlySet<string> = new Set([
   "resume",
   "list",
   "validate",
+  "insert",
+  "upsert",
+  "update",
+  "delete",
 ]);
 /** After SHOW; the engine lists everything else. */
-const SHOWN: ReadonlySet<string> = new Set(["stages", "pipes", "external", "views", "definitions"]);
+const SHOWN: ReadonlySet<string> = new Set([
+  "stages",
+  "pipes",
+  "external",
+  "views",
+  "definitions",
+  "keyed",
+]);
 
 /** Whether a text is a statement, by its first words. The node decides what it does. */
 export function isStatement(text: string): boolean {
