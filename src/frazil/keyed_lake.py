@@ -24,7 +24,7 @@ from frazil.lake import (
 from frazil.log import ReadableLog
 from frazil.tables import FrozenTables, KeyedView, RowsView, SeedRows, TableDefinition
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 """How long a round waits for rows that are durable in the log; it freezes what there is then."""
 
 
@@ -70,11 +70,15 @@ class FreezeSource:
         ]
         return [each for each in changes if each.end.offset > each.begin.offset]
 
+    def ends(self, definition: KeyedDefinition) -> Mapping[int, int]:
+        return self._ends(definition.topic)
+
+    def _ends(self, topic: str) -> dict[int, int]:
+        partitions = self._log.topic(topic).partitions
+        return {each.index: each.view.last_stable_offset for each in partitions}
+
     def _view(self, name: str) -> KeyedView:
-        topic = self._tables.definition(name).topic
-        ends = {
-            each.index: each.view.last_stable_offset for each in self._log.topic(topic).partitions
-        }
+        ends = self._ends(self._tables.definition(name).topic)
         try:
             return self._tables.wait(name, ends, self._wait_s)
         except Unavailable:

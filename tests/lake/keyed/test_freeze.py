@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 from frazil.errors import Conflict, Fenced, Unavailable
 from frazil.lake import LakeView
 from frazil.lake.append.commit import next_offsets
+from frazil.lake.catalog.relocate import relocate
 from frazil.lake.keyed import commit, delete_task
 from frazil.lake.keyed.definition import LOG_PARTITION, OFFSET, ROW
 from frazil.lake.keyed.delete_task import find_positions
@@ -27,9 +29,9 @@ from frazil.lake.keyed.merge_files import DEAD_PERCENT
 from frazil.lake.keyed.read_rows import read_rows
 from frazil.lake.keyed.snapshot_files import SnapshotFiles
 from frazil.lake.scan.position_deletes import read_positions
-from frazil.model import TopicPartition
+from frazil.model import Rand, TopicPartition
 from frazil.tables import Operation
-from tests.lake.keyed.engines import with_pyiceberg
+from tests.lake.keyed.engines import rows_by_key, with_pyiceberg
 from tests.lake.keyed.world import CONFIG, NAME, KeyedWorld, keyed_world, new_row
 from tests.lake.maintain.tables import data_files, local
 
@@ -398,3 +400,31 @@ def test_positions_are_found(data: st.DataObject) -> None:
     expected = {(held.index(pair), dead.index(pair)) for pair in dead if pair in held}
     assert set(zip(positions.tolist(), found.tolist(), strict=True)) == expected
     assert len(positions) == len(expected)
+
+
+def test_a_copied_folder_has_its_deletes(tmp_path: Path) -> None:
+    """Delete files name data files: those of the copy name the copy's, in every snapshot."""
+    old, new = tmp_path / "old", tmp_path / "a longer name" / "new"
+    past = []
+    with keyed_world(old) as world:
+        for number in range(3):
+            world.write(Operation.UPSERT, rows(*range(10 * number, 10 * number + 20)))
+            world.write(Operation.DELETE, [{"id": 10 * number}])
+            world.freeze()
+            past.append(dict(world.rows))
+    shutil.copytree(old, new)
+    assert relocate(CONFIG, new, Rand(7)) == ["frazil.orders"]
+    shutil.rmtree(old)
+    with keyed_world(new) as world:
+        table = world.table()
+        for snapshot, then in zip(table.metadata.snapshots, past, strict=True):
+            assert (
+                rows_by_key(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist())
+                == then
+            )
+        world.rows = past[-1]
+        world.write(Operation.DELETE, [{"id": 25}])
+        world.freeze()
+        assert with_pyiceberg(world.table()) == world.rows
+        assert world.maintenance().compact(NAME, is_all=True).files_made == 1
+        assert with_pyiceberg(world.table()) == world.rows
