@@ -270,7 +270,8 @@ def warm() -> None:
     key_array([pa.array(["a"]), pa.array([1])])
     block = block_of(pa.array(range(WARM_KEYS)))
     index = KeyIndex(block.width, 0)
-    index.table.replace(0, [TableEntry(0, block, None, np.zeros(WARM_KEYS, np.uint8))])
+    live: Bits = np.zeros(WARM_KEYS, np.uint8)  # the table has its address only
+    index.table.replace(0, [TableEntry(0, block, None, live)])
     hashes, rows = block.hashes(0), np.arange(WARM_KEYS)
     index.put(block, hashes, rows, rows)
     list(index.packed())
