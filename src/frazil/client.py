@@ -6,10 +6,11 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 import pyarrow as pa
@@ -18,16 +19,19 @@ if TYPE_CHECKING:
     from frazil.lake import Appended, Maintained
     from frazil.removal import RemovalPreview, RemovalReport, RuleStatus
 from frazil import errors
-from frazil.errors import FrazilError, Malformed, Overloaded, Unavailable
+from frazil.errors import FrazilError, Malformed, Overloaded, Unavailable, Unresolved
 from frazil.results import (
     ARROW,
     CUT_KEY,
     ERROR_KEY,
     ErrorAnswer,
     ErrorReason,
+    GivenRows,
     Limits,
     Parameters,
     Result,
+    WriteToken,
+    arrow_rows,
     bind_parameters,
     result_of_run,
 )
@@ -39,12 +43,16 @@ ERROR_BYTES_MAX = 1024 * 1024
 LINE_BYTES_MAX = 16 * 1024 * 1024
 NO_ROW_LIMIT = 2**62
 """The node enforces the limit."""
+LOOKUP_KEYS_MAX = 1000
+"""Of one request; the node's limit."""
+WRITE_BYTES = 2 * 1024 * 1024
+"""Rows of one request, about: below `serve.rows_bytes_max`."""
 
 KINDS: dict[str, type[FrazilError]] = {
     "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_"): kind
     for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, FrazilError) and kind is not errors.Corrupt
-}
+} | {"not_found": errors.Unknown}
 """`kind` of an API error -> exception."""
 
 
@@ -69,9 +77,11 @@ class Client:
         *,
         limits: Limits | None = None,
         engine: Literal["spark"] | None = None,
+        at_least: WriteToken | Sequence[WriteToken] = (),
     ) -> Result:
         """Run one query on the node; rows are streamed while they are read. `parameters` are the
-        values of `$1`, `$2` (a list) or of `$name` (a dict)."""
+        values of `$1`, `$2` (a list) or of `$name` (a dict). With `at_least` it sees these writes
+        to keyed tables."""
         limits = limits or Limits()
         if parameters is not None:
             text = bind_parameters(text, parameters, engine)
@@ -83,6 +93,7 @@ class Client:
             "timeout_ms": limits.timeout_ms,
             "rows_max": limits.rows_max,
             "memory_bytes_max": limits.memory_bytes_max,
+            "at_least": [at_least] if isinstance(at_least, WriteToken) else list(at_least),
         }
         connection, response = self._request("POST", "/api/v1/sql", body, ARROW)
         run = _RemoteQuery(connection, response, self.url)
@@ -94,6 +105,10 @@ class Client:
         body = {"sql": text, "format": "arrow"}
         connection, response = self._request("POST", "/api/v1/statements", body, ARROW)
         return result_of_run(_RemoteQuery(connection, response, self.url), NO_ROW_LIMIT)
+
+    def table(self, name: str) -> RemoteTable:
+        """Return a keyed table, to write and to look up rows by key."""
+        return RemoteTable(self, name)
 
     def ask(self, text: str) -> pa.Table:
         """Run one query and return all rows. Functions of `frazil.query` take this method."""
@@ -152,11 +167,25 @@ class Client:
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Send one request and return the decoded JSON."""
-        connection, response = self._request(method, path, body, "application/json")
+        return msgspec.json.decode(self.exchange(method, path, body))
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        accept: str = "application/json",
+        headers: Mapping[str, str] = MappingProxyType({}),
+        is_write: bool = False,
+    ) -> bytes:
+        """Send one request and return the body of the response. If there is none to a write, it may
+        be stored or not: `Unresolved`."""
+        connection, response = self._request(method, path, body, accept, headers, is_write=is_write)
         try:
-            return msgspec.json.decode(response.read())
+            return response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise self._unreachable(error) from None
+            raise self._no_response(error, is_write=is_write) from None
         finally:
             connection.close()
 
@@ -187,14 +216,22 @@ class Client:
         body: object,
         accept: str,
         more_headers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        is_write: bool = False,
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Send a request and wait for the response headers. Raises on any status but 200."""
         connection = self._connection()
         headers = {**self._headers, "Accept": accept, **more_headers}
         encoded = None
-        if body is not None:
+        if isinstance(body, bytes):
+            encoded = body
+        elif body is not None:
             encoded = msgspec.json.encode(body)
             headers["Content-Type"] = "application/json"
+        try:
+            connection.connect()
+        except OSError as error:
+            raise self._unreachable(error) from None
         try:
             connection.request(method, self._prefix + path, encoded, headers)
             assert connection.sock is not None
@@ -205,9 +242,15 @@ class Client:
             error_body = response.read(ERROR_BYTES_MAX)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise self._unreachable(error) from None
+            raise self._no_response(error, is_write=is_write) from None
         connection.close()
         raise self._error_of(response, error_body)
+
+    def _no_response(self, error: Exception, *, is_write: bool) -> FrazilError:
+        lost = self._unreachable(error)
+        if not is_write:
+            return lost
+        return Unresolved(f"{lost}; the rows may be stored or not: repeat the same write")
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._tls is None:
@@ -243,6 +286,97 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Written(msgspec.Struct, frozen=True):
+    """The part of the response to a write that is used here."""
+
+    token: WriteToken
+
+
+class RemoteTable:
+    """A keyed table of a node. Any thread may use it. Reads see the writes that were made through
+    it."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self.name = name
+        self._client = client
+        self._path = f"/api/v1/tables/{quote(name, safe='')}"
+        self._lock = threading.Lock()
+        self._written: dict[int, int] = {}
+        self._key: list[str] = client.get(self._path)["key"]
+
+    def upsert(self, rows: GivenRows, *, idempotency_key: str | None = None) -> WriteToken:
+        """Put whole rows, in place of those with the same keys. A column that is left out is null.
+        Durable on return. A repetition with the same `idempotency_key` is not stored again."""
+        return self._write("upsert", arrow_rows(rows), idempotency_key)
+
+    def update(self, rows: GivenRows, *, idempotency_key: str | None = None) -> WriteToken:
+        """Set some columns of rows that exist; the others keep their values. Updates of keys that
+        do not exist are counted as `dead_changes`, and have no effect."""
+        return self._write("update", arrow_rows(rows, same_names=True), idempotency_key)
+
+    def delete(
+        self, keys: Sequence[object] | GivenRows, *, idempotency_key: str | None = None
+    ) -> WriteToken:
+        """Remove rows by key: a list of keys, tuples if the key has several columns, or rows with
+        the key columns. Keys that do not exist have no effect."""
+        return self._write("delete", self._key_rows(keys), idempotency_key)
+
+    def get(self, key: object) -> dict[str, object] | None:
+        """Return the row of a key, a tuple if the key has several columns; None if there is
+        none."""
+        rows: list[dict[str, object]] = self.get_many([key]).to_pylist()
+        return rows[0] if rows else None
+
+    def get_many(self, keys: Sequence[object]) -> pa.Table:
+        """Return the rows of the keys that exist, in the order of the keys."""
+        if not keys:
+            raise Malformed("there are no keys to look up")
+        parts = [
+            self._look_up(keys[begin : begin + LOOKUP_KEYS_MAX])
+            for begin in range(0, len(keys), LOOKUP_KEYS_MAX)
+        ]
+        return pa.concat_tables(parts)
+
+    def _look_up(self, keys: Sequence[object]) -> pa.Table:
+        body = {"keys": list(keys), "at_least": self._written}
+        found = self._client.exchange("POST", f"{self._path}/lookup", body, accept=ARROW)
+        return pa.ipc.open_stream(found).read_all()
+
+    def _key_rows(self, keys: Sequence[object] | GivenRows) -> pa.Table:
+        if not isinstance(keys, list | tuple) or any(isinstance(key, dict) for key in keys):
+            return arrow_rows(keys)
+        values = [key if isinstance(key, tuple) else (key,) for key in keys]
+        if any(len(value) != len(self._key) for value in values):
+            raise Malformed(f"a key of table {self.name} has {len(self._key)} values")
+        return arrow_rows([dict(zip(self._key, value, strict=True)) for value in values])
+
+    def _write(self, operation: str, rows: pa.Table, key: str | None) -> WriteToken:
+        """Send the rows in portions, one after the other: changes of a key stay in order."""
+        offsets: dict[int, int] = {}
+        row_bytes = max(1, rows.nbytes // max(1, rows.num_rows))
+        count = max(1, WRITE_BYTES // row_bytes)
+        for begin in range(0, rows.num_rows, count):
+            portion_key = key if key is None or begin == 0 else f"{key}/{begin}"
+            offsets |= self._write_portion(operation, rows.slice(begin, count), portion_key)
+        with self._lock:
+            known = self._written
+            later = {number: max(end, known.get(number, 0)) for number, end in offsets.items()}
+            self._written = {**known, **later}
+        return WriteToken(table=self.name, offsets=offsets)
+
+    def _write_portion(self, operation: str, rows: pa.Table, key: str | None) -> dict[int, int]:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        headers = {"Content-Type": ARROW}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        body = sink.getvalue().to_pybytes()
+        path = f"{self._path}/rows?operation={operation}"
+        answer = self._client.exchange("POST", path, body, headers=headers, is_write=True)
+        return msgspec.json.decode(answer, type=_Written).token.offsets
 
 
 class _RemoteQuery:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -40,8 +40,18 @@ from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine, register_views
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
-from frazil.results import CancelToken, Limits, Parameters, Result, bind_parameters, result_of
+from frazil.results import (
+    CancelToken,
+    Limits,
+    Parameters,
+    Result,
+    WriteToken,
+    bind_parameters,
+    result_of,
+)
 from frazil.settings import retention_rules
+from frazil.tables import KeyedTables, TableHandle, TableOwner
+from frazil.tables import warm as warm_tables
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +61,8 @@ SPARK_RETRY_MS = 5_000
 """Retry hint when too many queries run on Spark; they take seconds at least."""
 START_WAIT_MS = 10_000
 """How long a query waits for rows from before the start."""
+WRITE_WAIT_MS = 10_000
+"""How long a query waits for the writes that it must see."""
 STUCK_MS = 30_000
 """`catch_up` fails after this time without a new row."""
 
@@ -75,9 +87,11 @@ class Embedded:
         clock: Clock,
         rows_max: int,
         statements: StatementExecutor,
+        tables: KeyedTables,
     ) -> None:
         self._rows_max = rows_max
         self.statements = statements
+        self.tables = tables
         questions_max = 1 if lake is None else lake.config.questions_max
         self._questions = threading.BoundedSemaphore(questions_max)
         self.tier = tier
@@ -92,7 +106,7 @@ class Embedded:
     @classmethod
     def over(
         cls,
-        log: ReadableLog,
+        log: TableOwner,
         disk: Disk,
         config: Config,
         *,
@@ -123,6 +137,15 @@ class Embedded:
                 reserve_bytes=reserve_bytes(config),
             )
             stack.callback(tier.close)
+            tables = KeyedTables(
+                disk,
+                log,
+                config.tables,
+                clock=clock,
+                check_name=lambda name: engine.check_loaded_name(name),
+            )
+            stack.callback(tables.close)
+            tables.start()
             topics = TopicTables(
                 log, config.lake.topics, view, bytes_max=config.query.topic_bytes_max
             )
@@ -152,7 +175,8 @@ class Embedded:
                 loader.register(statements)
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
-            opened = cls(tier, engine, lake, followers, clock, config.query.rows_max, statements)
+            rows_max = config.query.rows_max
+            opened = cls(tier, engine, lake, followers, clock, rows_max, statements, tables)
             if lake is not None:
                 maintain = log.maintain if isinstance(log, Log) else lambda: None
                 opened._removal = Removal(lake, log, tier, config.data, clock, maintain)
@@ -173,6 +197,7 @@ class Embedded:
 
     def catch_up(self) -> None:
         """Wait until all rows of the log are visible. `Unavailable` if that does not progress."""
+        self.tables.catch_up()
         last_lag, progress_ns = -1, 0
         while not self.tier.is_complete:
             lag, now_ns = self.tier.lag, self._clock.monotonic_ns()
@@ -193,9 +218,11 @@ class Embedded:
         limits: Limits | None = None,
         engine: Literal["spark"] | None = None,
         cancel_token: CancelToken | None = None,
+        at_least: WriteToken | Sequence[WriteToken] = (),
     ) -> Result:
         """Run one query over the current rows; results are computed while they are read.
-        `parameters` are the values of `$1`, `$2` (a list) or of `$name` (a dict).
+        `parameters` are the values of `$1`, `$2` (a list) or of `$name` (a dict). With `at_least`
+        it sees these writes to keyed tables.
 
         `engine="spark"` runs it on Spark, in its dialect, for queries too large for this process.
         Spark is started if needed, and all rows are there on return. A `cancel_token` cancels the
@@ -203,6 +230,8 @@ class Embedded:
         """
         if parameters is not None:
             text = bind_parameters(text, parameters, engine)
+        if at_least:
+            self._await_writes(at_least, limits)
         if engine == "spark":
             return self._query_spark(text, limits or Limits(), cancel_token or CancelToken())
         if self._error is not None:
@@ -210,6 +239,22 @@ class Embedded:
         if not self.tier.has_caught_up:
             self._await_start(cancel_token)
         return self.engine.sql(text, limits=limits, cancel_token=cancel_token)
+
+    def _await_writes(
+        self, at_least: WriteToken | Sequence[WriteToken], limits: Limits | None
+    ) -> None:
+        """Wait until writes to keyed tables are visible. `Unavailable` after `WRITE_WAIT_MS`, or
+        after the time of the query if that is shorter."""
+        timeout_ms = WRITE_WAIT_MS
+        if limits is not None and limits.timeout_ms is not None:
+            timeout_ms = min(timeout_ms, limits.timeout_ms)
+        for token in [at_least] if isinstance(at_least, WriteToken) else at_least:
+            self.tables.wait(token.table, token.offsets, timeout_ms / 1000)
+
+    def table(self, name: str) -> TableHandle:
+        """Return a keyed table, to write and to look up rows by key."""
+        self.tables.definition(name)
+        return TableHandle(self.tables, name)
 
     def _await_start(self, cancel_token: CancelToken | None) -> None:
         """Wait until all rows from before the start are visible, so that none disappears after a
@@ -428,3 +473,4 @@ def _warm() -> None:
     """Load compiled code in the background, before the first rows need it."""
     arrow.warm()
     warm_filters()
+    warm_tables()

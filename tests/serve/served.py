@@ -174,6 +174,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 tier=embedded.tier,
                 sql=embedded.sql,
                 statements=embedded.statements,
+                tables=embedded.tables,
                 lake=lake,
                 clock=clock,
             )

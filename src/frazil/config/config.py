@@ -18,6 +18,7 @@ from frazil.settings import (
     RedactRule,
     ServeConfig,
     StagesConfig,
+    TablesConfig,
     is_loopback,
     retention_rules,
 )
@@ -59,6 +60,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     query: QueryConfig = msgspec.field(default_factory=QueryConfig)
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
+    tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
 
     def __post_init__(self) -> None:
         if not self.data:

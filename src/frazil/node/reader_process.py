@@ -24,7 +24,7 @@ import msgspec
 from frazil import errors
 from frazil.config import Config
 from frazil.errors import FrazilError, Unavailable
-from frazil.log import CommitSignal, Log, serve_observer
+from frazil.log import CommitSignal, Log, serve_appends, serve_observer
 from frazil.metrics import Counter
 from frazil.model import NS_PER_MS, Clock, MiB
 from frazil.processes import (
@@ -248,10 +248,15 @@ class ReaderProcess:
         life, log = self._life, self._log
         STARTED.add()
         self._set(pid=life.pid, heard_ns=self._clock.monotonic_ns())
-        serving = threading.Thread(
-            target=serve_observer, args=(log, life.log), name="frazil-observer", daemon=True
-        )
-        serving.start()
+        serving = [
+            threading.Thread(target=serve, args=(log, peer), name=name, daemon=True)
+            for serve, peer, name in (
+                (serve_observer, life.log, "frazil-observer"),
+                (serve_appends, life.appends, "frazil-append"),
+            )
+        ]
+        for thread in serving:
+            thread.start()
         try:
             hello = Hello(
                 config=msgspec.json.encode(self._config),
@@ -269,7 +274,8 @@ class ReaderProcess:
             return life.wait()
         finally:
             life.close()
-            serving.join()
+            for thread in serving:
+                thread.join()
 
     def _handle(self, life: _Life, message: ToWriter) -> None:
         match message:
@@ -308,10 +314,12 @@ class _Life:
         process: subprocess.Popen[bytes],
         control: socket.socket,
         log: socket.socket,
+        appends: socket.socket,
         connections: socket.socket,
     ) -> None:
         self.control: Channel[ToWriter] = Channel(control, ToWriter)
         self.log = log
+        self.appends = appends
         self.connections = connections
         self._process = process
 
@@ -321,15 +329,15 @@ class _Life:
         with ExitStack() as theirs, ExitStack() as undo:
             ours = []
             inherited = []
-            for _ in range(3):
+            for _ in range(4):
                 our_end, their_end = socket.socketpair()
                 undo.callback(our_end.close)
                 theirs.callback(their_end.close)
                 ours.append(our_end)
                 inherited.append(their_end.fileno())
-            control, log, connections = ours
+            control, log, appends, connections = ours
             connections.setblocking(False)
-            files = [*inherited[:2], commits.descriptor, inherited[2]]
+            files = [*inherited[:3], commits.descriptor, inherited[3]]
             process = subprocess.Popen(
                 [sys.executable, "-m", "frazil.reader", *map(str, files)],
                 pass_fds=files,
@@ -337,7 +345,7 @@ class _Life:
                 env={**ENVIRONMENT, **os.environ},
             )
             undo.pop_all()
-        return cls(process, control, log, connections)
+        return cls(process, control, log, appends, connections)
 
     @property
     def pid(self) -> int:
@@ -355,6 +363,7 @@ class _Life:
         self._process.kill()
         self._process.wait()
         self.control.close()
-        with suppress(OSError):  # the other end may be closed
-            self.log.shutdown(socket.SHUT_RDWR)  # ends `serve_observer`, which closes it
+        for served in (self.log, self.appends):
+            with suppress(OSError):  # the other end may be closed
+                served.shutdown(socket.SHUT_RDWR)  # ends its thread, which closes it
         self.connections.close()

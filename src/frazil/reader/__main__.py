@@ -24,7 +24,7 @@ NICENESS = 10
 """When processors are short, acknowledgements come before rows; queries come after both."""
 
 
-def main(control: int, log: int, commits: int, connections: int) -> int:
+def main(control: int, log: int, appends: int, commits: int, connections: int) -> int:
     end_with_parent()
     os.nice(NICENESS)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -32,7 +32,7 @@ def main(control: int, log: int, commits: int, connections: int) -> int:
         # A handler of our own, because an ignored signal would stay ignored in Spark's process.
         signal.signal(number, lambda *_: None)
     link = NodeLink(socket.socket(fileno=control))
-    sockets = Sockets(log, commits, connections)
+    sockets = Sockets(log, appends, commits, connections)
     hello = link.hello()
     config = msgspec.json.decode(hello.config, type=Config)
     log_to_stderr()

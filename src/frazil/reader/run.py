@@ -22,7 +22,7 @@ from frazil.disk import RealDisk
 from frazil.embedded import Embedded, open_lake
 from frazil.httpd import Auth
 from frazil.lake import Lake
-from frazil.log import CommitWaiter, LogOwner, ObservedLog
+from frazil.log import AppendChannel, CommitWaiter, LogOwner, ObservedLog
 from frazil.model import NS_PER_MS, Clock, Rand
 from frazil.processes import Hello
 from frazil.query import preload_workers
@@ -48,8 +48,9 @@ HOT_DIED_CODE = 70
 class Sockets:
     """What the reader inherits from the writer."""
 
-    def __init__(self, log: int, commits: int, connections: int) -> None:
+    def __init__(self, log: int, appends: int, commits: int, connections: int) -> None:
         self.log = socket.socket(fileno=log)
+        self.appends = socket.socket(fileno=appends)
         self.commits = commits
         self.connections = socket.socket(fileno=connections)
         self.connections.setblocking(False)
@@ -107,7 +108,8 @@ class ReaderStartup:
             preload_workers()  # takes a second, beside everything else
         self._opened.callback(self.stop.done)
         waiter = CommitWaiter(sockets.commits, self._clock)
-        log = ObservedLog(RealDisk(config.data), LogOwner(sockets.log), waiter)
+        owner, appends = LogOwner(sockets.log), AppendChannel(sockets.appends)
+        log = ObservedLog(RealDisk(config.data), owner, waiter, appends)
         self._opened.callback(log.close)
         lake = await self._open("lake", partial(self._open_lake, log), _lake_facts)
         embedded = None
@@ -127,6 +129,7 @@ class ReaderStartup:
             tier=None if embedded is None else embedded.tier,
             sql=None if embedded is None else embedded.sql,
             statements=None if embedded is None else embedded.statements,
+            tables=None if embedded is None else embedded.tables,
             lake=lake,
             clock=self._clock,
         )

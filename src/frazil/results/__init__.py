@@ -22,7 +22,7 @@ A result is read by one thread; a CancelToken may be used from any.
 from frazil.results.arrow_result import result_of, result_of_run
 from frazil.results.cancel import CancelToken
 from frazil.results.given_rows import GivenRows, arrow_rows
-from frazil.results.json_csv import columns_of, csv_head, csv_of, json_of, json_rows
+from frazil.results.json_csv import columns_of, csv_head, csv_of, json_objects, json_of, json_rows
 from frazil.results.limits import Limits
 from frazil.results.parameters import Parameters, bind_parameters
 from frazil.results.protocol import (
@@ -66,6 +66,7 @@ __all__ = [
     "csv_head",
     "csv_of",
     "is_blank",
+    "json_objects",
     "json_of",
     "json_rows",
     "line_and_column",

@@ -44,6 +44,13 @@ def json_rows(batch: pa.RecordBatch) -> Iterator[bytes]:
     return map(_ENCODER.encode, zip(*columns, strict=True))
 
 
+def json_objects(batch: pa.RecordBatch) -> Iterator[bytes]:
+    """Yield each row as a JSON object, with column names."""
+    names = batch.schema.names
+    rows = zip(*_columns(batch), strict=True)
+    return (_ENCODER.encode(dict(zip(names, row, strict=True))) for row in rows)
+
+
 def json_of(value: object) -> bytes:
     """Encode a value the way row values are encoded."""
     return _ENCODER.encode(value)

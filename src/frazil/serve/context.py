@@ -12,9 +12,10 @@ from frazil.hot import HotTier
 from frazil.lake import Lake
 from frazil.log import ReadableLog
 from frazil.model import Clock
-from frazil.results import CancelToken, Limits, Result
+from frazil.results import CancelToken, Limits, Result, WriteToken
 from frazil.settings import KafkaPortConfig, LogConfig
 from frazil.status import ConsumerGroups, GroupsQuery, OtlpAddresses, Rates, WriterStatus
+from frazil.tables import KeyedTables
 
 
 class Sql(Protocol):
@@ -27,6 +28,7 @@ class Sql(Protocol):
         limits: Limits | None = None,
         engine: Literal["spark"] | None = None,
         cancel_token: CancelToken | None = None,
+        at_least: Sequence[WriteToken] = (),
     ) -> Result: ...
 
 
@@ -51,5 +53,6 @@ class NodeContext:
     tier: HotTier | None
     sql: Sql | None
     statements: StatementExecutor | None
+    tables: KeyedTables | None
     lake: Lake | None
     clock: Clock

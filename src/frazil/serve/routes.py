@@ -22,6 +22,7 @@ from frazil.query import (
     SeriesAnswer,
 )
 from frazil.removal import RemovalReport
+from frazil.results import ARROW
 from frazil.serve.api import (
     dashboards,
     demo,
@@ -36,6 +37,7 @@ from frazil.serve.api import (
     services,
     statements,
     status,
+    tables,
     tail,
     topics,
     trace,
@@ -102,6 +104,7 @@ def groups_of() -> tuple[EndpointGroup, ...]:
         EndpointGroup(name="traces", about="Traces and services.", endpoints=_TRACES),
         EndpointGroup(name="metrics", about="Metrics over time.", endpoints=_METRICS),
         EndpointGroup(name="topics", about="Topics, messages, consumer groups.", endpoints=_TOPICS),
+        EndpointGroup(name="tables", about="Keyed tables.", endpoints=_TABLES),
         EndpointGroup(
             name="dashboards", about="Dashboards of the web page.", endpoints=_DASHBOARDS
         ),
@@ -188,6 +191,37 @@ _TOPICS = (
     ),
     _get("/api/v1/groups", ConsumerGroups, groups.list_groups),
     _get("/api/v1/groups/describe", groups.GroupAnswer, groups.describe_group, **_MISSING),
+)
+_WRITES: dict[str, Any] = {
+    "takes_statements": True,
+    "statuses": (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.FORBIDDEN),
+}
+_TABLE = "/api/v1/tables/{table}"
+_TABLES = (
+    _get("/api/v1/tables", tables.TablesAnswer, tables.list_tables),
+    _get(_TABLE, tables.TableAnswer, tables.one_table, **_MISSING),
+    _endpoint("PUT", _TABLE, tables.TableAnswer, tables.put_table, body="body", **_WRITES),
+    _endpoint("DELETE", _TABLE, tables.TableAnswer, tables.drop_table, **_WRITES),
+    _post(
+        f"{_TABLE}/rows",
+        tables.WriteAnswer,
+        tables.write_rows,
+        body="body",
+        body_types=tables.ROW_TYPES,
+        **_WRITES,
+    ),
+    _post(
+        f"{_TABLE}/lookup",
+        tables.LookupAnswer,
+        tables.lookup,
+        body="body",
+        types=("application/json", ARROW),
+        **_MISSING,
+    ),
+    _get(f"{_TABLE}/rows/{{key}}", tables.RowAnswer, tables.one_row, **_MISSING),
+    _endpoint("DELETE", f"{_TABLE}/rows/{{key}}", tables.WriteAnswer, tables.delete_row, **_WRITES),
+    _get(f"{_TABLE}/history/{{key}}", tables.HistoryAnswer, tables.history, **_MISSING),
+    _get(f"{_TABLE}/changes", tables.ChangesAnswer, tables.changes, **_MISSING),
 )
 
 

@@ -38,6 +38,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     body_bytes_max: Annotated[
         int, doc("Request body. The SQL in it is limited by `query.text_bytes_max`.")
     ] = MiB
+    rows_bytes_max: Annotated[int, doc("Request body with rows of a keyed table.")] = 8 * MiB
     requests_max: Annotated[
         int, doc("Requests served at the same time, not counting live tails.")
     ] = 64

@@ -55,8 +55,8 @@ from frazil.tables.rows.row_segment import RowSegment, upgraded
 from frazil.tables.rows.rows_part import RowsPart
 from frazil.tables.rows.segment_file import RowFileLocation, open_rows
 from frazil.tables.seed import seed_partition
-from frazil.tables.table import KeyedTable, KeyedView
-from frazil.tables.table_handle import TableHandle, digest_of_key
+from frazil.tables.table import KeyedTable, KeyedView, partition_of
+from frazil.tables.table_handle import TableHandle, digest_of_key, rows_of_keys
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
 from frazil.tables.times import offsets_at
 from frazil.tables.view import Key, RowsView, key_array_of
@@ -101,7 +101,9 @@ __all__ = [
     "new_definition",
     "offsets_at",
     "open_rows",
+    "partition_of",
     "rows_by_partition",
+    "rows_of_keys",
     "seed_partition",
     "table_appends",
     "table_names",

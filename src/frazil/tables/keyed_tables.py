@@ -256,6 +256,11 @@ class KeyedTables:
         """Return how a table does. Reads no file."""
         return self._find(name).status(self._key_bytes())
 
+    def trouble(self, name: str) -> str | None:
+        """Return what is wrong with a table; None if nothing is, or if there is no such table."""
+        found = self._tables.get(name)
+        return None if found is None else found.failure or found.trouble
+
     def statuses(self) -> list[KeyedTableStatus]:
         """Return how all tables do, by name."""
         key_bytes, tables = self._key_bytes(), self._tables

@@ -77,7 +77,8 @@ class PartitionState:
     @property
     def dead_rows(self) -> int:
         """Row versions that were replaced or deleted, and not compacted away yet."""
-        return sum(segment.batch.num_rows for segment in self.segments) - len(self.index)
+        rows: int = sum(segment.batch.num_rows for segment in self.segments)
+        return rows - len(self.index)
 
     def apply(self, changes: Changes, offsets: Longs) -> Longs:
         """Apply changes, each with its offset; offsets never decrease. Returns the positions of

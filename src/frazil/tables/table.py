@@ -298,6 +298,12 @@ class KeyedTable:
             fold.close()
 
 
+def partition_of(definition: TableDefinition, key: Key) -> int:
+    """Return the partition of a key. Raises `Malformed` if it is not a key of this table."""
+    types = [column.field().type for column in definition.key_columns]
+    return int(partitions_of(definition, key_array_of(types, [key]))[0])
+
+
 def pressure_of(key_bytes: int, config: TablesConfig) -> Pressure:
     """Return the pressure of key indexes on their memory."""
     share = key_bytes / config.key_bytes_max

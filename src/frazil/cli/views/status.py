@@ -18,6 +18,10 @@ TABLES = {"logs": "logs", "traces": "spans", "metrics": "metrics"}
 """Signal -> its table, which also names its topic."""
 STATE_COLORS = {"ok": GREEN, "degraded": YELLOW, "failed": RED}
 HOT = "hot_"
+KEYED = "tables_"
+"""Begin of the names of subscribers that keep the log for keyed tables."""
+TABLES_SHOWN = 5
+UNWELL = frozenset({"degraded", "failed"})
 GROUPS_SHOWN = 3
 
 Json = Mapping[str, Any]
@@ -31,6 +35,7 @@ def screen(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]
     yield from _changed(status["ingest"], columns, paint)
     yield from _sizes(status, columns, paint)
     yield from _lake(status["lake"], columns, paint)
+    yield from _tables(status.get("tables", ()), columns, paint)
     yield from _subscribers(status["subscribers"], columns, paint)
     yield from _groups(status["kafka"], columns, paint)
     yield from _problems(status["checks"], columns, paint)
@@ -214,9 +219,29 @@ def _doing(doing: Json | None) -> str:
     return f"; {doing['work']}: {doing['step']}{table}{size}, for {age_text(doing['age_s'])}"
 
 
+def _tables(tables: Sequence[Json], columns: int, paint: Colors) -> Iterator[str]:
+    """Describe keyed tables: those with a problem, or behind, come first."""
+    if not tables:
+        return
+    ranked = sorted(tables, key=lambda each: (each["state"] == "ok", -each["lag_offsets"]))
+    for table in ranked[:TABLES_SHOWN]:
+        text = f"{safe(table['table'])}: {count_text(table['keys'])} rows"
+        if table["lag_offsets"]:
+            text += f", {count_text(table['lag_offsets'])} changes not applied yet"
+        if table["state"] != "ok":
+            text += f", {safe(table['state'].replace('_', ' '))}"
+        if table["pressure"] != "normal":
+            text += f", memory of keys {table['pressure']}"
+        line = shortened(f"table       {text}", columns)
+        yield paint(line, STATE_COLORS[table["state"]]) if table["state"] in UNWELL else line
+    if len(tables) > TABLES_SHOWN:
+        yield paint(f"            and {len(tables) - TABLES_SHOWN} more keyed tables", DIM)
+
+
 def _subscribers(subscribers: Sequence[Json], columns: int, paint: Colors) -> Iterator[str]:
-    """List the subscribers that lag; count the others. Those of the hot tier are in the table."""
-    subscribers = [each for each in subscribers if not each["subscriber"].startswith(HOT)]
+    """List the subscribers that lag; count the others. Those of the hot tier are in the table, and
+    those of keyed tables keep what is in no file yet."""
+    subscribers = [each for each in subscribers if not each["subscriber"].startswith((HOT, KEYED))]
     behind = [each for each in subscribers if each["lag_offsets"]]
     rest = len(subscribers) - len(behind)
     lags = [

@@ -17,6 +17,7 @@ from frazil.results import (
     Limits,
     Result,
     TableScan,
+    WriteToken,
     columns_of,
     json_rows,
 )
@@ -59,6 +60,10 @@ class SqlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = None
     memory_bytes_max: Annotated[Positive | None, doc("Memory limit.")] = None
     details: Annotated[bool, doc("Add column types; truncate at `rows_max`.")] = False
+    at_least: Annotated[
+        Annotated[tuple[WriteToken, ...], Meta(max_length=100)],
+        doc("Tokens of writes to keyed tables that the query must see. It waits for them."),
+    ] = ()
     parts: Annotated[
         bool,
         doc("Add what is read per table; in Arrow as schema metadata frazil.parts."),
@@ -92,7 +97,14 @@ async def sql(handler: Handler, params: SqlRequest, request: ApiRequest) -> Resp
     run = handler.run_on_spark if params.engine == "spark" else handler.run
     async with watched(request, token):
         result = await run(
-            lambda: run_query(handler.sql, token, params.sql, limits=limits, engine=params.engine)
+            lambda: run_query(
+                handler.sql,
+                token,
+                params.sql,
+                limits=limits,
+                engine=params.engine,
+                at_least=params.at_least,
+            )
         )
         if response_format == "json":  # all rows are read while the client is watched
             return await rows_response(handler, result, response_format, params)

@@ -29,7 +29,12 @@ from frazil.httpd import (
 from frazil.metrics import Counter, Histogram
 from frazil.model import NS_PER_MS
 from frazil.serve.http.handler import Handler
-from frazil.serve.http.request import ApiRequest, struct_of_json, struct_of_query
+from frazil.serve.http.request import (
+    ApiRequest,
+    check_content_type,
+    struct_of_json,
+    struct_of_query,
+)
 from frazil.serve.http.responses import answer_of_error, failure_of
 from frazil.serve.http.router import Endpoint, Reply, Router
 from frazil.serve.http.row_streams import LiveStream, RowStream
@@ -146,16 +151,29 @@ class App:
             # Probes and descriptions have no body; one that is announced is not waited for.
             params = struct_of_query(endpoint.takes, request.query, named)
             return await endpoint.serve(self._handler, params, request)
-        body = await request.body(self._handler.config.body_bytes_max)
         content_type = request.headers.get("content-type", "")
-        if endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
-            params = struct_of_json(endpoint.takes, body, content_type)
-        elif endpoint.body is not None:
+        content: object
+        if endpoint.body_types:
+            assert endpoint.body is not None
+            check_content_type(content_type, endpoint.body_types)
+            content = await request.body(self._handler.config.rows_bytes_max, "rows_bytes_max")
+            values: dict[str, object] = {**named, endpoint.body: content}
+            params = struct_of_query(endpoint.takes, request.query, values)
+            return await self._serve_admitted(endpoint, params, request)
+        body = await request.body(self._handler.config.body_bytes_max)
+        if endpoint.body is not None:
             content = struct_of_json(endpoint.body_type, body, content_type)
             values = {**named, endpoint.body: content}
             params = struct_of_query(endpoint.takes, request.query, values)
+        elif endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
+            params = struct_of_json(endpoint.takes, body, content_type)
         else:
             params = struct_of_query(endpoint.takes, request.query, named)
+        return await self._serve_admitted(endpoint, params, request)
+
+    async def _serve_admitted(
+        self, endpoint: Endpoint[Any], params: Any, request: ApiRequest
+    ) -> Reply:
         name = f"{endpoint.method} {endpoint.path}"
         parent = request.headers.get("traceparent")
         with self._handler.admit(), tracing.span(name, parent=parent):
@@ -268,7 +286,7 @@ def _preflight() -> Response:
     """Answer a CORS preflight request."""
     headers = [
         (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
-        (b"access-control-allow-headers", b"authorization, content-type, accept"),
+        (b"access-control-allow-headers", b"authorization, content-type, accept, idempotency-key"),
         (b"access-control-max-age", b"%d" % PREFLIGHT_AGE_S),
     ]
     return Response(status=HTTPStatus.NO_CONTENT, headers=headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Literal, TypeVar
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow as pa
 from frazil.errors import Overloaded, Unavailable
 from frazil.httpd import ClientGone, Response, WorkerThreads
 from frazil.query import Ask
-from frazil.results import CancelToken, Limits, Result, json_of
+from frazil.results import CancelToken, Limits, Result, WriteToken, json_of
 from frazil.serve.context import NodeContext, Sql
 from frazil.serve.demo_process import DemoShop
 from frazil.serve.http.request import ApiRequest
@@ -24,6 +24,7 @@ from frazil.serve.saved.files import SavedFiles
 from frazil.serve.saved.query import SavedQuery
 from frazil.serve.saved.view import SavedView
 from frazil.settings import ServeConfig
+from frazil.tables import KeyedTables
 
 THREADS = 16
 """Concurrent requests; the query engine has its own limit."""
@@ -62,6 +63,13 @@ class Handler:
         if self.context.sql is None:
             raise Unavailable("this node has no SQL: hot.enabled is false; set it to true")
         return self.context.sql
+
+    @property
+    def tables(self) -> KeyedTables:
+        """The keyed tables. `Unavailable` if there are none."""
+        if self.context.tables is None:
+            raise Unavailable("this node has no tables: hot.enabled is false; set it to true")
+        return self.context.tables
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread, within the current trace span."""
@@ -139,12 +147,13 @@ def run_query(
     *,
     limits: Limits | None = None,
     engine: Literal["spark"] | None = None,
+    at_least: Sequence[WriteToken] = (),
 ) -> Result:
     """Start a query that `token` cancels. Each query of a request has its own token, since its
     timeout must not cancel the others."""
     query_token = CancelToken()
     token.attach(query_token)
-    return sql(text, limits=limits, engine=engine, cancel_token=query_token)
+    return sql(text, limits=limits, engine=engine, cancel_token=query_token, at_least=at_least)
 
 
 def ask_with(sql: Sql, token: CancelToken, bytes_max: int) -> Ask:

@@ -104,6 +104,8 @@ def _kinds(endpoints: Sequence[Endpoint[Any]]) -> Iterable[Any]:
 
 def _body(endpoint: Endpoint[Any]) -> Any | None:
     """Type of the JSON body, if any."""
+    if endpoint.body_types:
+        return None
     if endpoint.body is not None:
         return endpoint.body_type
     return (
@@ -138,6 +140,11 @@ def _operation(endpoint: Endpoint[Any], schema_of: dict[Any, Any]) -> dict[str, 
             "required": True,
             "content": {"application/json": {"schema": schema_of[body]}},
         }
+    if endpoint.body_types:
+        described["requestBody"] = {
+            "required": True,
+            "content": {kind: {} for kind in endpoint.body_types},
+        }
     if endpoint.is_open:
         described["security"] = []
     return described
@@ -170,7 +177,7 @@ def _content(endpoint: Endpoint[Any], schema_of: dict[Any, Any]) -> dict[str, An
 
 def _parameters(endpoint: Endpoint[Any]) -> Iterable[dict[str, Any]]:
     in_path = set(re.findall(r"{(\w+)}", endpoint.path))
-    if endpoint.method == "POST":
+    if endpoint.method == "POST" and endpoint.body is None:
         assert not in_path, "a POST takes its values from its body"
         return
     _, components = msgspec.json.schema_components([endpoint.takes], ref_template=REFS)

@@ -7,7 +7,7 @@ import datetime
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -59,18 +59,18 @@ class ApiRequest:
             receive=receive,
         )
 
-    async def body(self, bytes_max: int) -> bytes:
+    async def body(self, bytes_max: int, setting: str = "body_bytes_max") -> bytes:
         """Read the whole body. `TooLarge` above the limit, 408 after `BODY_TIMEOUT_S`."""
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                return await self._read(bytes_max)
+                return await self._read(bytes_max, setting)
         except TimeoutError:
             raise HttpError(
                 HTTPStatus.REQUEST_TIMEOUT,
                 f"the body did not arrive within {BODY_TIMEOUT_S:g} s; send it at once",
             ) from None
 
-    async def _read(self, bytes_max: int) -> bytes:
+    async def _read(self, bytes_max: int, setting: str) -> bytes:
         body = bytearray()
         is_over = False
         while not is_over:
@@ -80,9 +80,7 @@ class ApiRequest:
             body += message["body"]
             is_over = not message["more_body"]
             if len(body) > bytes_max:
-                raise TooLarge(
-                    f"the body is above serve.body_bytes_max ({bytes_max} bytes); send less"
-                )
+                raise TooLarge(f"the body is above serve.{setting} ({bytes_max} bytes); send less")
         return bytes(body)
 
     async def gone(self) -> None:
@@ -107,19 +105,30 @@ def struct_of_query(kind: type[T], query: str, path_values: Mapping[str, Any]) -
         else:
             values[name] = value
     params = _convert(kind, values)
+    fields = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     for name in values:
-        if getattr(params, name) is None:  # msgspec converts the text "null" to None
+        if getattr(params, fields[name]) is None:  # msgspec converts the text "null" to None
             raise Malformed(f"{name} is {values[name]!r}; give it a value, or leave it out")
     return params
 
 
-def struct_of_json(kind: type[T], body: bytes, content_type: str) -> T:
-    """Decode a JSON body."""
-    if content_type.partition(";")[0].strip().lower() != "application/json":
+def media_type(content_type: str) -> str:
+    """Return a content type without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def check_content_type(content_type: str, known: Sequence[str]) -> None:
+    """415 unless a body has one of these types."""
+    if media_type(content_type) not in known:
         raise HttpError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            f"Content-Type is {content_type!r}; send application/json",
+            f"Content-Type is {content_type!r}; send {' or '.join(known)}",
         )
+
+
+def struct_of_json(kind: type[T], body: bytes, content_type: str) -> T:
+    """Decode a JSON body."""
+    check_content_type(content_type, ("application/json",))
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -144,7 +153,7 @@ def _message(kind: type[msgspec.Struct], message: str) -> str:
         choices = ", ".join(map(str, _choices(typing.get_type_hints(kind)[field[1]])))
         return f"{text}; choose one of: {choices}"
     if "field" in message:
-        return f"{text}; known fields: {', '.join(kind.__struct_fields__) or 'none'}"
+        return f"{text}; known fields: {', '.join(kind.__struct_encode_fields__) or 'none'}"
     description = None if field is None else _description(kind, field[1])
     return text if description is None else f"{text}; expected: {description}"
 

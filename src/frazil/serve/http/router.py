@@ -34,7 +34,9 @@ class Endpoint(Generic[T]):
     path: str  # a part in braces is a field of `takes`
     takes: type[T]
     body: str | None = None
-    """Field of `takes` that is the body of a PUT. The body of a POST is the whole struct."""
+    """Field of `takes` that is the body. Without it, the body of a POST is the whole struct."""
+    body_types: tuple[str, ...] = ()
+    """Content types of a body with rows, which is taken as it is."""
     gives: Any
     """Type of the JSON response; None for other formats."""
     types: tuple[str, ...] = ("application/json",)
@@ -45,11 +47,11 @@ class Endpoint(Generic[T]):
     is_open: bool = False
     """True if it needs no token, such as probes, which reveal no data."""
     takes_statements: bool = False
-    """True if it takes statements, which have tokens of their own."""
+    """True if it changes data, as statements do, which have tokens of their own."""
 
     @property
     def body_type(self) -> type[msgspec.Struct]:
-        """Type of the body of a PUT."""
+        """Type of a JSON body."""
         assert self.body is not None
         kind: type[msgspec.Struct] = get_type_hints(self.takes)[self.body]
         return kind

@@ -22,6 +22,7 @@ def gauges(status: Status, processes: Sequence[tuple[str, ProcessInfo]]) -> Iter
     yield from _log(status)
     yield from _hot(status)
     yield from _lake(status)
+    yield from _tables(status)
     yield from _subscribers(status)
     yield from _groups(status)
     yield from _processes(processes)
@@ -82,6 +83,30 @@ def _lake(status: Status) -> Iterator[Family]:
     yield by_table("frazil_lake_table_rows", "Rows of a table.", "rows")
     yield by_table("frazil_lake_table_files", "Data files of a table.", "files")
     yield by_table("frazil_lake_table_bytes", "Size of the data files of a table.", "bytes")
+
+
+def _tables(status: Status) -> Iterator[Family]:
+    """Keyed tables. There are no samples without one."""
+    each = partial(_by, [((("table", table.table),), table) for table in status.tables])
+    working = [
+        Point(value=table.state != "failed", labels=(("table", table.table),))
+        for table in status.tables
+    ]
+    yield gauge("frazil_tables_up", "1 while a keyed table can be used, 0 otherwise.", working)
+    yield each("frazil_tables_keys", "Rows of a keyed table.", "keys")
+    yield each("frazil_tables_key_bytes", "Memory of the key index of a keyed table.", "key_bytes")
+    yield each(
+        "frazil_tables_row_bytes", "Row versions of a keyed table, files and memory.", "row_bytes"
+    )
+    yield each("frazil_tables_dead_rows", "Row versions that compaction can remove.", "dead_rows")
+    yield each(
+        "frazil_tables_lag_offsets", "Durable changes that are not applied yet.", "lag_offsets"
+    )
+    yield each(
+        "frazil_tables_checkpoint_age_seconds",
+        "Time since the key index was saved.",
+        "checkpoint_age_s",
+    )
 
 
 def _subscribers(status: Status) -> Iterator[Family]:

@@ -61,6 +61,7 @@ def status_with(context: NodeContext, writer: WriterStatus) -> model.Status:
         else _lake_status(context.lake, log, context.clock.wall_ms()),
         query=_query_status(context),
         subscribers=writer.subscribers,
+        tables=[] if context.tables is None else context.tables.statuses(),
     )
 
 

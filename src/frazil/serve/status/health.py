@@ -76,8 +76,27 @@ def _query(context: NodeContext) -> _Finding:
     return _OK
 
 
+def _tables(context: NodeContext) -> _Finding:
+    tables = context.tables
+    if tables is None:
+        return _HOT_IS_OFF
+    if tables.died is not None:
+        why = f"new changes of keyed tables are not applied: {tables.died!r}"
+        return "failed", why, "writes and telemetry continue; restart the node"
+    unwell = [
+        (name, trouble) for name in tables.names() if (trouble := tables.trouble(name)) is not None
+    ]
+    if not unwell:
+        return _OK
+    name, why = unwell[0]
+    more = f"; {len(unwell) - 1} more" if len(unwell) > 1 else ""
+    remedy = "it is retried; see docs/tables.md, When a table fails"
+    return "degraded", f"table {name}: {why}{more}", remedy
+
+
 _CHECKS: dict[str, Callable[[NodeContext], _Finding]] = {
     "hot": _hot,
+    "tables": _tables,
     "lake": _lake,
     "query": _query,
 }

@@ -12,6 +12,7 @@ import msgspec
 from frazil.model import doc
 from frazil.removal import RuleStatus
 from frazil.status import IngestStatus, KafkaStatus, Rate, State, SubscriberStatus, Timing
+from frazil.tables import KeyedTableStatus
 
 
 class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,3 +170,4 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     lake: Annotated[LakeStatus | None, doc("Null if disabled or not installed.")]
     query: Annotated[QueryStatus | None, doc("Null if `hot.enabled` is false.")]
     subscribers: list[SubscriberStatus]
+    tables: Annotated[list[KeyedTableStatus], doc("Keyed tables, by name.")]
