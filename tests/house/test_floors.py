@@ -19,6 +19,7 @@ CELLAR = [{"version"}, {"errors"}, {"metrics"}, {"tracing"}]
 
 ROOF = [
     {"config"},
+    {"keyed_lake"},
     {"embedded"},
     {"client"},
     {"appender"},

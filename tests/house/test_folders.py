@@ -18,8 +18,8 @@ FOLDERS = {
     "frazil.hot": ["segment"],
     "frazil.tables": ["keys", "rows"],
     "frazil.lake": [
-        *("catalog", "tables", "files", "append", "loaded", "spark", "scan", "maintain", "read"),
-        "pyspark",
+        *("catalog", "tables", "files", "append", "loaded", "spark", "scan", "keyed", "maintain"),
+        *("read", "pyspark"),
     ],
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),

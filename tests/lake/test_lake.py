@@ -20,6 +20,7 @@ from frazil.lake import lake as filling
 from frazil.lake.append.commit import next_offsets
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
+from frazil.lake.job_queue import JOBS_MAX
 from frazil.log import Log, Record, append_of_records
 from frazil.model import MiB, SystemClock, TopicPartition
 from frazil.settings import LakeConfig, TopicConfig
@@ -199,13 +200,13 @@ def test_jobs_run_one_after_the_other(tmp_path: Path) -> None:
     with opened(tmp_path) as (_, lake):
         askers = [
             threading.Thread(target=lambda: answers.append(lake.run(slow)))
-            for _ in range(filling.JOBS_MAX + 1)
+            for _ in range(JOBS_MAX + 1)
         ]
         askers[0].start()
         assert begun.wait(WAIT_S)
         for asker in askers[1:]:
             asker.start()
-        eventually(lambda: lake._jobs.full())
+        eventually(lambda: lake._jobs._jobs.full())
         with pytest.raises(Overloaded, match="waiting jobs"):
             lake.run(slow)
         go_on.set()

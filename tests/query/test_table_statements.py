@@ -247,7 +247,7 @@ def test_a_statement_that_lost_a_race_is_evaluated_again(
     statements = table_statements.TableStatements(
         orders.engine,
         Racing(orders.tables, 2),
-        Rand(1),  # type: ignore[arg-type]
+        Rand(1),
     )
     monkeypatch.setitem(orders.statements._handlers, UpdateRows, statements.update)
     orders.execute("UPDATE orders SET n = n + 1")

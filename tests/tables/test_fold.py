@@ -4,6 +4,7 @@ and files, compacted and seeded."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
@@ -13,15 +14,24 @@ from hypothesis import strategies as st
 
 from frazil.errors import Conflict, Malformed, OutOfRange, Overloaded
 from frazil.log import Record, append_of_records
-from frazil.model import Rand
+from frazil.model import KiB, Rand
 from frazil.settings import TablesConfig
 from frazil.tables import KeyedView, Operation, alter_table, table_appends
 from frazil.tables.keys.key_index import bytes_for
 from tests.sim.disk import SimDisk
 from tests.tables.build import Machine, Model, Row, orders, rows_of, start
 
-Step = str | tuple[str, int] | tuple[Operation, list[Row]]
-"""Something the owner does, perhaps with a percentage of the offsets known; or a record."""
+
+@dataclass(frozen=True)
+class At:
+    """Something that is done as of an offset: a percentage of those that are known."""
+
+    what: str
+    percent: int
+
+
+Step = str | At | tuple[Operation, list[Row]]
+"""Something the owner does, or a record."""
 OWNER = ["step", "seal", "checkpoint", "restart", "hold", "compact", "compact", "seed"]
 KEYS = (("id",), ("name",), ("id", "name"))
 VALUES: dict[str, st.SearchStrategy[object]] = {
@@ -35,10 +45,10 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 def steps(draw: st.DrawFn, key: Sequence[str]) -> list[Step]:
     """Records of all operations with any columns, and what the owner does in between."""
     drawn: list[Step] = []
-    for _ in range(draw(st.integers(0, 30))):
-        what = draw(st.sampled_from([*OWNER, *3 * list(Operation)]))
+    for _ in range(draw(st.integers(8, 30))):
+        what = draw(st.sampled_from([*OWNER, *4 * list(Operation)]))
         if what in ("compact", "seed"):
-            drawn.append((str(what), draw(st.integers(0, 100))))
+            drawn.append(At(str(what), draw(st.sampled_from([20, 50, 80, 100]))))
         elif isinstance(what, Operation):
             others = [name for name in VALUES if name not in key]
             if what is Operation.UPDATE:
@@ -47,7 +57,7 @@ def steps(draw: st.DrawFn, key: Sequence[str]) -> list[Step]:
             row = st.fixed_dictionaries({name: VALUES[name] for name in names})
             drawn.append((what, draw(st.lists(row, min_size=1, max_size=8))))
         else:
-            drawn.append(what)
+            drawn.append(str(what))
     return drawn
 
 
@@ -125,13 +135,15 @@ def check_changes(machine: Machine, model: Model) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_the_fold_equals_that_of_a_dictionary(key: tuple[str, ...], data: st.DataObject) -> None:
     """Upserts, updates, deletes; keys of one width, of any length, of two columns; sealed, saved,
     compacted, seeded and opened again in between, while views are held."""
     definition = orders(key=key)
-    machine, model = start(SimDisk(), definition), Model(definition)
+    seal_bytes = data.draw(st.sampled_from([200, 8 * KiB]))
+    config = TablesConfig(seal_bytes=seal_bytes, read_bytes=2 * KiB, checkpoint_bytes=20 * KiB)
+    machine, model = start(SimDisk(), definition, config), Model(definition)
     held: list[KeyedView] = []
     for step in data.draw(steps(key)):
         if step == "step":
@@ -142,19 +154,20 @@ def test_the_fold_equals_that_of_a_dictionary(key: tuple[str, ...], data: st.Dat
             machine.table.checkpoint()
         elif step == "restart":
             machine.close()
-            machine = start(machine.disk.process_kill(), definition)
+            machine = start(machine.disk.process_kill(), definition, config)
         elif step == "hold":
             held.append(machine.table.view())
-        elif isinstance(step[0], Operation):
-            machine.write(*step)  # type: ignore[arg-type]
-            model.apply(*step)  # type: ignore[arg-type]
-        else:
-            what, percent = step
-            view = machine.table.view()
+        elif isinstance(step, tuple):
+            machine.write(*step)
+            model.apply(*step)
+        elif isinstance(step, At):
+            view = machine.catch_up()
             first, end = view.first_offsets[0], view.offsets[0]
-            offset = first + (end - first) * int(percent) // 100  # type: ignore[call-overload]
-            if what == "compact":
-                machine.table.compact({0: offset})
+            offset = first + (end - first) * step.percent // 100
+            machine.table.folds[0].seal()
+            if step.what == "compact":
+                while machine.table.compact({0: offset}):
+                    pass
             elif offset > 0:
                 assert machine.seed(offset, Rand(offset)) == len(model.past[offset])
     check_all(machine, model, held)

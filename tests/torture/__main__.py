@@ -22,6 +22,7 @@ from tests.torture.checker import Verdict
 from tests.torture.kafka import live as kafka_live
 from tests.torture.kafka import mutants as kafka_mutants
 from tests.torture.kafka import sim as kafka_sim
+from tests.torture.keyed_lake import run as keyed_lake
 from tests.torture.lake import run as lake
 from tests.torture.load import run as load
 from tests.torture.log import kill9, powercut, rot, sim, steps, syscall
@@ -35,6 +36,7 @@ from tests.torture.serving import lost_answer, overload, rows, tiers
 from tests.torture.sql import run as sql
 from tests.torture.tables import mutants as keyed_mutants
 from tests.torture.tables import sim as keyed_sim
+from tests.torture.tables import soak as keyed_soak
 
 Seeded = Callable[[int], tuple[Verdict, Counter[str]]]
 
@@ -234,6 +236,9 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "steps": (run_steps, 2000),
     "keyed": (run_keyed, 1000),
     "keyed_mutants": (run_keyed_mutants, 0),
+    "keyed_lake": (keyed_lake.run, 27),
+    "keyed_lake_mutants": (keyed_lake.run_mutants, 0),
+    "keyed_soak": (keyed_soak.run, 20_000),
     "kill9": (kill9.run, 20),
     "powercut": (powercut.run, 20),
     "syscall": (syscall.run, 0),

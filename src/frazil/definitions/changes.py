@@ -1,19 +1,23 @@
-"""What has to change so that a node has the definitions of a folder: `frazil apply`."""
+"""What has to change so that a node has the definitions of a folder: `frazil apply`.
+
+Keyed tables are created, and never changed or dropped: they have rows.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
-from frazil.definitions.parser import ParsedStatement, parse_statements
+from frazil.definitions.parser import ParsedStatement, parse_statement, parse_statements
 from frazil.definitions.statements import (
     KINDS,
     CreateExternalTable,
     CreatePipe,
     CreateStage,
+    CreateTable,
     CreateView,
     DefinitionKind,
     kind_of,
@@ -22,7 +26,10 @@ from frazil.definitions.statements import (
 from frazil.errors import Malformed
 from frazil.results import tokens
 
-DefinitionKey = tuple[DefinitionKind, str]
+AppliedKind = DefinitionKind | Literal["table"]
+DefinitionKey = tuple[AppliedKind, str]
+ORDER: tuple[AppliedKind, ...] = (KINDS[0], "table", *KINDS[1:])
+"""Later ones refer to earlier ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +37,7 @@ class DefinitionChange:
     """One step: the statement to send, and the texts before and after."""
 
     action: Literal["create", "replace", "drop"]
-    kind: DefinitionKind
+    kind: AppliedKind
     name: str
     statement: str
     before: str = ""
@@ -61,13 +68,16 @@ def wanted_definitions(files: Mapping[str, str]) -> dict[DefinitionKey, ParsedSt
         for parsed in statements:
             statement = parsed.statement
             if not isinstance(
-                statement, CreateStage | CreateExternalTable | CreateView | CreatePipe
+                statement, CreateStage | CreateExternalTable | CreateView | CreatePipe | CreateTable
             ):
                 raise Malformed(
                     f"{path}: {parsed.text[:60]} defines nothing; a folder of definitions has "
                     "CREATE statements only"
                 )
-            key = kind_of(statement), statement.name
+            key: DefinitionKey = (
+                "table" if isinstance(statement, CreateTable) else kind_of(statement),
+                statement.name,
+            )
             if key in wanted:
                 name = f"{words_of(key[0]).lower()} {key[1]}"
                 raise Malformed(f"{path} and {places[key]} both define {name}; remove one")
@@ -87,6 +97,9 @@ def changes_to(
     changes = []
     for key in _ordered(wanted, {key: parsed.text for key, parsed in wanted.items()}):
         parsed, before = wanted[key], existing.get(key)
+        if before is not None and isinstance(parsed.statement, CreateTable):
+            _check_same_table(parsed.statement, before)
+            continue
         if before == parsed.definition:
             continue
         changes.append(
@@ -99,7 +112,7 @@ def changes_to(
                 after=parsed.definition,
             )
         )
-    gone = [key for key in existing if key not in wanted] if prune else []
+    gone = [key for key in existing if key not in wanted and key[0] != "table"] if prune else []
     for kind, name in reversed(_ordered(gone, existing)):
         changes.append(
             DefinitionChange(
@@ -113,13 +126,33 @@ def changes_to(
     return changes
 
 
+def _check_same_table(wanted: CreateTable, existing: str) -> None:
+    """Raise `Malformed` if a table exists, and is not the one that is wanted."""
+    found = parse_statement(existing).statement
+    assert isinstance(found, CreateTable), "a node shows tables as CREATE TABLE"
+    if _comparable(wanted) != _comparable(found):
+        raise Malformed(
+            f"table {wanted.name} is another one: {existing}. Tables that exist are not changed "
+            "here; send ALTER TABLE, then write the new columns into the file"
+        )
+
+
+def _comparable(table: CreateTable) -> CreateTable:
+    """Return a table without what makes no difference."""
+    columns = tuple(
+        replace(column, not_null=column.not_null and column.name not in table.key)
+        for column in table.columns
+    )
+    return replace(table, if_not_exists=False, columns=columns)
+
+
 def _ordered(
     keys: Iterable[DefinitionKey], texts: Mapping[DefinitionKey, str]
 ) -> list[DefinitionKey]:
     """Return the keys so that each comes after those that its text may name."""
-    keys = sorted(keys, key=lambda key: (KINDS.index(key[0]), key[1]))
+    keys = sorted(keys, key=lambda key: (ORDER.index(key[0]), key[1]))
     ordered: list[DefinitionKey] = []
-    for kind in KINDS:
+    for kind in ORDER:
         ordered += _by_reference([key for key in keys if key[0] == kind], texts)
     return ordered
 

@@ -343,7 +343,7 @@ def kind_of(statement: Definition) -> DefinitionKind:
     return "view" if isinstance(statement, CreateView) else "pipe"
 
 
-def words_of(kind: DefinitionKind) -> str:
+def words_of(kind: DefinitionKind | Literal["table"]) -> str:
     """Return the kind as statements write it: `EXTERNAL TABLE`."""
     return kind.replace("_", " ").upper()
 

@@ -2,14 +2,17 @@
 PyIceberg at run time, not at import.
 
     log or Kafka ──append──> tables ──scan──> queries
-                             │    └──read──> followers, streams
+    keyed tables ──keyed───> │    └──read──> followers, streams
                              └──maintain: merge, expire, delete orphans
 
     lake.py          Lake: the tables of one log, and the thread that fills them
+    freezing.py      Freezing: when keyed tables are frozen
+    job_queue.py     JobQueue: jobs of other threads
     lake_copy.py     LakeCopy: copies catalog and tables while they are used
 
     loaded/          tables loaded from files: plan, data files, ledger, commit
     append/          commits records of the log, or of Kafka, to the tables
+    keyed/           keyed tables: freeze, compaction, rows of a snapshot
     tables/          table definitions: schema, field ids, properties
     files/           Parquet data files
     catalog/         the Iceberg catalog
@@ -25,6 +28,7 @@ On disk, below the data folder, unless set by `lake.catalog` and `lake.warehouse
     lake/warehouse/    metadata and data files
     lake/readers/      progress of readers
     lake/scratch/      temporary files of Spark
+    lake/handoff/      rows of a keyed table on their way to tasks
 
 All work on tables runs on one thread. Tasks run in other processes.
 """
@@ -38,6 +42,13 @@ from frazil.lake.catalog.catalog import (
     catalog_properties,
     open_catalog,
     probe_warehouse,
+)
+from frazil.lake.keyed.definition import KeyedColumn, KeyedDefinition
+from frazil.lake.keyed.source import (
+    FrozenPosition,
+    FrozenRows,
+    KeyedSource,
+    PartitionChanges,
 )
 from frazil.lake.lake import Lake
 from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
@@ -56,7 +67,7 @@ from frazil.lake.loaded.load_table import (
     plan_new_table,
 )
 from frazil.lake.loaded.load_writer import LoadedFile, LoadWriter
-from frazil.lake.maintain.maintenance import Maintained
+from frazil.lake.maintain.maintained import Maintained
 from frazil.lake.maintain.row_condition import (
     RowCondition,
     cut_ms,
@@ -104,8 +115,13 @@ __all__ = [
     "FollowedRows",
     "Follower",
     "Followers",
+    "FrozenPosition",
+    "FrozenRows",
     "JobGroup",
     "KafkaSource",
+    "KeyedColumn",
+    "KeyedDefinition",
+    "KeyedSource",
     "Lake",
     "LakeActivity",
     "LakeCopy",
@@ -120,6 +136,7 @@ __all__ = [
     "Maintained",
     "OnSpark",
     "PartitionBy",
+    "PartitionChanges",
     "PartitionInfo",
     "ReadLimits",
     "RowCondition",

@@ -2,32 +2,35 @@
 
     open ─> tables taken over ─> wait ─> due by size or age, or requested ─> append ─> wait ...
 
-All work on tables runs on one thread, one job after the other: appender rounds, maintenance, and
-jobs submitted by other threads. Spark starts when the first round has something to do. A failed
-round is retried later; until then the log keeps its records.
+All work on tables runs on one thread, one job after the other: appender rounds, freezes of keyed
+tables, maintenance, and jobs submitted by other threads. Spark starts when the first round has
+something to do. A failed round is retried later; until then the log keeps its records.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import logging
-import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from frazil import tracing
 from frazil.disk import DiskReserve
-from frazil.errors import Fenced, FrazilError, Overloaded, Unavailable
+from frazil.errors import Fenced, FrazilError, Unavailable
 from frazil.lake.append.appender import Appended, Appender
 from frazil.lake.append.log_source import LogSource, RecordSource
 from frazil.lake.append.progress import LakeActivity
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
 from frazil.lake.catalog.relocate import relocate
-from frazil.lake.maintain.maintenance import Maintained, Maintenance
+from frazil.lake.freezing import Freezing
+from frazil.lake.job_queue import JobQueue
+from frazil.lake.maintain.maintained import Maintained
+from frazil.lake.maintain.maintenance import Maintenance
 from frazil.lake.maintain.row_condition import RowCondition, check_rules
 from frazil.lake.maintain.schedule import Schedule
 from frazil.lake.scan.view import LakeView
@@ -41,6 +44,9 @@ from frazil.settings import LakeConfig, RetentionRule
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+
+    from frazil.lake.keyed.definition import KeyedDefinition
+    from frazil.lake.keyed.source import FrozenRows, KeyedSource
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +64,6 @@ FULL_AGE_MS = 5000
 """While requests are refused for lack of space, a round is due after this time: it makes room."""
 RETRY_S = 1.0
 RETRY_S_MAX = 60.0
-JOBS_MAX = 16
-"""Jobs that may wait in the queue."""
 CLOSE_BYTES_MAX = 128 * MiB
 """Bytes of the log that `close` still commits. A larger rest is committed after the next start."""
 CLOSE_S = 15.0
@@ -146,15 +150,22 @@ class Lake:
             rand=rand,
             rules=rules,
             report=self._set_activity,
-            owns=lambda table: self._appender is not None and self._appender.owns(table),
+            owns=self._owns,
+        )
+        self._freezing = Freezing(
+            lambda: self.catalog,
+            config,
+            do_on(self.session),
+            data_folder,
+            clock=clock,
+            rand=rand,
+            report=self._set_activity,
+            is_disk_short=self._is_disk_short,
         )
         self._schedule = Schedule(
             self._maintenance, config.maintain_interval_ms, clock, is_disk_short=self._is_disk_short
         )
-        self._jobs: queue.Queue[Callable[[], None]] = queue.Queue(JOBS_MAX)
-        self._is_closing = threading.Event()
-        self._submitting = threading.Lock()
-        """Every job submitted before the close is run."""
+        self._jobs = JobQueue()
         self._pending_since_ns: int | None = None
         self._retry_s = RETRY_S
         self._retry_ns = 0
@@ -165,7 +176,7 @@ class Lake:
         self.was_cut = False
         """Whether `close` abandoned the current job."""
         self.trouble: str | None = None
-        """Why the last round failed, or None."""
+        """Why the last round or freeze failed, or None."""
         self.given_up: FrazilError | None = None
         """The fatal error after which no more rounds are started."""
         self.died: BaseException | None = None
@@ -211,7 +222,7 @@ class Lake:
 
     def submit_flush(self) -> Future[list[Appended]]:
         """Like `flush`, without waiting. `close` interrupts it between two rounds."""
-        return self._submit(self._flush, lambda: None)  # rounds refresh the view themselves
+        return self._jobs.submit(self._flush, lambda: None)  # rounds refresh the view themselves
 
     def maintain(self) -> list[Maintained]:
         """Run all maintenance on all tables and return what was done. Starts Spark."""
@@ -245,36 +256,25 @@ class Lake:
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
         """Like `run`, without waiting."""
-        return self._submit(job, self._refresh)
+        return self._jobs.submit(job, self._refresh)
 
-    def _submit(self, job: Callable[[], T], finish: Callable[[], None]) -> Future[T]:
-        """Queue a job. `finish` runs after it, before the future is resolved."""
-        future: Future[T] = Future()
+    def freeze_from(self, source: KeyedSource) -> None:
+        """Freeze the keyed tables of a source, too. Called once, by the owner."""
+        self._freezing.attach(source)
 
-        def run() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                result = job()
-            except BaseException as error:  # noqa: BLE001 # top of loop: the future carries it
-                finish()
-                future.set_exception(error)
-            else:
-                finish()
-                future.set_result(result)
+    def frozen_rows(
+        self, definition: KeyedDefinition, partition: int, snapshot_id: int | None = None
+    ) -> FrozenRows | None:
+        """Return the rows of a keyed table in the lake, by default in the current snapshot."""
+        from frazil.lake.keyed.read_rows import frozen_rows
 
-        with self._submitting:
-            if self._is_closing.is_set():
-                raise Unavailable(
-                    "the lake is closed" if self.died is None else f"its thread died: {self.died}"
-                )
-            try:
-                self._jobs.put_nowait(run)
-            except queue.Full:
-                raise Overloaded(
-                    f"the lake has {JOBS_MAX} waiting jobs, which is the limit; retry later"
-                ) from None
-        return future
+        return self.run(
+            lambda: frozen_rows(self.catalog, self.config, definition, partition, snapshot_id)
+        )
+
+    def _owns(self, table: str) -> bool:
+        is_appended = self._appender is not None and self._appender.owns(table)
+        return is_appended or self._freezing.owns(table)
 
     def _set_activity(self, activity: LakeActivity | None) -> None:
         self.activity = activity
@@ -312,16 +312,16 @@ class Lake:
 
     def _flush(self) -> list[Appended]:
         done: list[Appended] = []
-        for new in self._rounds():
+        for new in self._rounds(self._freezing.flush()):
             done += new
-            if self._is_closing.is_set():
+            if self._jobs.is_closed:
                 raise Unavailable("stopped before all records were committed to the tables")
         return done
 
-    def _rounds(self) -> Iterator[list[Appended]]:
+    def _rounds(self, freezes: Iterable[list[Appended]] = ()) -> Iterator[list[Appended]]:
         with ExitStack() as failing:
             failing.callback(self._refresh)  # a failed round may have committed to some tables
-            for new in self.appender.append_all():
+            for new in chain(self.appender.append_all(), freezes):
                 self.round_count += 1
                 for commit in new:
                     self._on_commit(commit)
@@ -335,16 +335,13 @@ class Lake:
         except BaseException as error:  # top of loop: waiting jobs are still resolved
             logger.critical("lake thread died", exc_info=error)
             self.died = error
-            with self._submitting:
-                self._is_closing.set()
-            while not self._jobs.empty():
-                self._jobs.get()()
+            self._jobs.close(f"its thread died: {error}")
+            self._jobs.run_rest()
 
     def _work(self) -> None:
         check_ns = self._clock.monotonic_ns() + FIRST_CHECK_MS * NS_PER_MS
-        while not self._is_closing.is_set():
-            with suppress(queue.Empty):
-                self._jobs.get(timeout=CHECK_S)()
+        while not self._jobs.is_closed:
+            self._jobs.run_next(CHECK_S)
             # Also while jobs keep coming.
             now_ns = self._clock.monotonic_ns()
             if self._auto_flush and now_ns >= check_ns:
@@ -355,8 +352,7 @@ class Lake:
                 self._refresh()
         if self._auto_flush and self._flush_at_close and self.session.pid is not None:
             self._last_rounds()
-        while not self._jobs.empty():
-            self._jobs.get()()
+        self._jobs.run_rest()
 
     def _step(self) -> None:
         """Run rounds if due. Failures are retried later."""
@@ -365,14 +361,14 @@ class Lake:
             return
         try:
             if self._is_due(now_ns):
-                for _ in self._rounds():
-                    if self._is_closing.is_set():
+                for _ in self._rounds(self._freezing.step()):
+                    if self._jobs.is_closed:
                         break
                 self._pending_since_ns = None
         except Exception as error:  # noqa: BLE001 # top of loop: the log keeps everything
             self._fail(error, now_ns)
         else:
-            self._retry_s, self.trouble = RETRY_S, None
+            self._retry_s, self.trouble = RETRY_S, self._freezing.trouble
 
     def _maintain_step(self) -> None:
         """Run the next step of maintenance, if due. Only expired rows are worth starting Spark."""
@@ -425,7 +421,7 @@ class Lake:
                     self._discarded[partition] = end
 
     def _is_due(self, now_ns: int) -> bool:
-        pending = self.appender.pending_bytes
+        pending = self.appender.pending_bytes + self._freezing.pending_bytes
         PENDING.set(pending)
         if pending == 0:
             self._pending_since_ns = None
@@ -477,8 +473,7 @@ class Lake:
         wait_s = CLOSE_S if within_s is None else max(0.0, within_s - ABANDON_S)
         if within_s is not None and self.session.state == "starting":
             wait_s = 0.0  # no round would finish after the start in time
-        with self._submitting:
-            self._is_closing.set()
+        self._jobs.close()
         self._thread.join(wait_s)
         self.was_cut = self._thread.is_alive()
         if self.was_cut:

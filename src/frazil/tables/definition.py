@@ -60,7 +60,8 @@ UNFIT_FOR_KEYS = {
     "float64": "equal numbers may differ in their bits",
 }
 SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+UNSIGNED = ("uint8", "uint16", "uint32")
+"""Not up to uint64: in Iceberg that is a decimal, which integers cannot become."""
 
 
 class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +142,7 @@ class TableDefinition(msgspec.Struct, frozen=True, kw_only=True):
         if not is_wider(before, kind):
             raise Malformed(
                 f"column {name} cannot change from {before} to {kind}: only to a type that has all "
-                "of its values"
+                "of its values, and that Iceberg can read it as"
             )
         widened = msgspec.structs.replace(by_name[name], type=kind)
         columns = [widened if column.name == name else column for column in self.columns]

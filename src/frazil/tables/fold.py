@@ -182,7 +182,7 @@ class PartitionFold:
         died = state.deaths.between(before, state.deaths.count).rows
         # An update has read the whole row, others the key.
         columns = len(state.schema.names) if changes.operation is Operation.UPDATE else 1
-        self._pages.touch_rows(state.segments, died, columns)
+        self._pages.used_rows(state.segments, died, columns)
         for position in absent.tolist():
             first = int(np.searchsorted(offsets, offsets[position]))
             self._note_dead(int(offsets[position]), position - first, "no row has this key")

@@ -132,7 +132,7 @@ def _open_chain(
             break
         files.append(file)
         next_place = (header.end_offset, header.end_row, header.end_death)
-    if any(file.header.horizon > next_place[0] for file in files):
+    if _end_below_horizon(files):
         logger.warning("row segments end below their horizon", extra={"path": folder})
         unfit = [*(file.header.begin_offset for file in files), *covered, *unfit]
         files, covered = [], []
@@ -144,6 +144,11 @@ def _open_chain(
     if removed:
         disk.sync_directory(folder)
     return files
+
+
+def _end_below_horizon(files: Sequence[RowFile]) -> bool:
+    """Return whether the log would be applied to files that lack what it changes."""
+    return any(file.header.horizon > files[-1].header.end_offset for file in files)
 
 
 def _check_place(

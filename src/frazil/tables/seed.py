@@ -218,10 +218,12 @@ def _write_files(
 
 def _cuts(runs: list[_Run], end_offset: int) -> list[int]:
     """Return offsets between which there is about one run's worth of rows."""
-    offsets = np.sort(np.concatenate([run.offsets for run in runs])) if runs else np.empty(0)
-    rows = max(1, -(-len(offsets) // max(1, len(runs))))
-    inner = sorted({int(offset) for offset in offsets[rows::rows]} - {0})
-    return [0, *(offset for offset in inner if offset < end_offset), end_offset]
+    if not runs:
+        return [0, end_offset]
+    offsets = np.sort(np.concatenate([run.offsets for run in runs]))
+    rows = -(-len(offsets) // len(runs))
+    inner = np.unique(offsets[rows::rows])
+    return [0, *inner[inner > offsets[0]].tolist(), end_offset]
 
 
 def _between(run: _Run, begin: int, end: int, *, is_first: bool) -> pa.RecordBatch:

@@ -118,7 +118,7 @@ class RowsView:
         """Yield all row versions that are there and which are live, segment by segment, in the
         types of the table."""
         for segment, batch, mask in self._pieces(self._schema):
-            self._pages.touch_segment(segment)
+            self._pages.used_segment(segment)
             yield batch, mask
 
     def _pieces(
@@ -153,7 +153,7 @@ class RowsView:
             count = min(batch.num_rows, segment.count_below(end)) - first
             if count <= 0:
                 continue
-            self._pages.touch_segment(segment)
+            self._pages.used_segment(segment)
             arrays = [*batch.slice(first, count).columns]
             arrays.append(pa.array(segment.rows[first : first + count]))
             found = pa.RecordBatch.from_arrays(arrays, schema=numbered)
@@ -207,7 +207,7 @@ class RowsView:
             return None
         segment = segment_with(self._segments, row)
         position, batch = segment.count_below(row), segment.batch
-        self._pages.touch(segment.mapped, FAULT_BYTES * batch.num_columns)
+        self._pages.used(segment.mapped, FAULT_BYTES * batch.num_columns)
         if segment.definition == self.definition.version:
             # The columns of the table come first, in this order.
             return {
@@ -240,7 +240,7 @@ class RowsView:
         array = keys if isinstance(keys, pa.Array) else key_array_of(self._key_types, keys)
         rows = self.find(block_of(array))
         found = rows[rows != NO_ROW]
-        self._pages.touch_rows(self._segments, found, len(self._names) + 1)
+        self._pages.used_rows(self._segments, found, len(self._names) + 1)
         return take_rows(self._segments, found, self._schema)
 
     def take(self, keys: pa.Array) -> pa.RecordBatch:
@@ -279,7 +279,7 @@ class RowsView:
         is_deleted = died.successors == NO_SUCCESSOR
         is_update[died.successors[~is_deleted] - first.row_count] = True
         rows = np.concatenate([made, died.rows[is_deleted]])
-        self._pages.touch_rows(self._segments, rows, len(self._names) + 1)
+        self._pages.used_rows(self._segments, rows, len(self._names) + 1)
         table = take_rows(self._segments, rows, pa.schema([*self._schema, OFFSET_FIELD]))
         offsets = table[OFFSET].to_numpy().copy()
         offsets[len(made) :] = died.offsets[is_deleted]
@@ -299,14 +299,14 @@ class RowsView:
         block = block_of(key_array_of(self._key_types, [key]))
         with self._state.lock:
             died = self._deaths.between(self._deaths.before(self.first_offset), self.death_count)
-        self._pages.touch_rows(self._segments, died.rows, 1)
+        self._pages.used_rows(self._segments, died.rows, 1)
         dead = self._table.find_among(block, np.array(died.rows), len(died.rows))
         live = self._find_one(block)
         made = np.sort(dead if live == NO_ROW else np.append(dead, live))
         ends = died.where(np.isin(died.rows, dead))
         deleted = ends.where(ends.successors == NO_SUCCESSOR)
         rows = np.concatenate([made, deleted.rows])
-        self._pages.touch_rows(self._segments, rows, len(self._names) + 1)
+        self._pages.used_rows(self._segments, rows, len(self._names) + 1)
         table = take_rows(self._segments, rows, pa.schema([*self._schema, OFFSET_FIELD]))
         offsets = table[OFFSET].to_numpy().copy()
         kinds: list[str | None] = [

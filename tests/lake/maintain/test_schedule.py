@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.lake.maintain.maintenance import Maintained
+from frazil.lake.maintain.maintained import Maintained
 from frazil.lake.maintain.schedule import Schedule
 from tests.sim.clock import SimClock
 

@@ -328,7 +328,7 @@ def test_a_late_create_or_update_changes_nothing(catalog: Catalog) -> None:
     assert again.metadata_location == table.metadata_location
     stale = catalog.load_table((CONFIG.namespace, "logs"))
     changed = ensure_table(catalog, CONFIG, "logs")
-    tables._commit(catalog, stale, tables._updates(stale, "logs", "logs"))
+    tables.commit_updates(catalog, stale, tables._updates(stale, "logs", "logs"))
     assert table.refresh().metadata_location == changed.metadata_location
 
 

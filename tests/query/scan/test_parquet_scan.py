@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,11 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.lake import TableFile
+from frazil.errors import Unavailable
+from frazil.lake import TableFile, TableView
 from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.predicates import Conditions, Predicate
 from frazil.query.plan.pruning import prune
 from frazil.query.plan.session import open_session
+from frazil.query.run.frozen_files import frozen_part
+from frazil.query.run.references import FrozenRef
 from frazil.query.scan.parquet_scan import _field, _fields, parquet_frame
 from frazil.query.scan.table_rows import ParquetScan
 from frazil.query.scan.tiers import TierRows
@@ -68,6 +72,35 @@ def test_files_are_skipped_by_their_statistics(conditions: Conditions, reason: s
     kept = prune([TierRows(files=(FILE,))], conditions)
     assert kept.files == ((FILE,) if reason is None else ())
     assert kept.skipped == (() if reason is None else ((reason, 1),))
+
+
+def test_bounds_of_all_times_are_microseconds() -> None:
+    """Columns of loaded tables have any name; conditions on times are in nanoseconds."""
+    schema = pa.schema([("sold_at", pa.timestamp("us", tz="UTC")), ("n", pa.int64())])
+    file = replace(FILE, bounds={"sold_at": (100 * US, 200 * US), "n": (1, 9)})
+    rows = TierRows(files=(file,), view=TableView(name="sales", schema=schema))
+    for low, is_read in ((200 * US * 1000, True), (201 * US * 1000, False)):
+        kept = prune([rows], {"sold_at": Predicate(low=low), "n": Predicate(low=9)})
+        assert bool(kept.files) is is_read
+    assert not prune([rows], {"n": Predicate(low=10)}).files
+
+
+def test_frozen_files_are_read_without_dead_rows(tmp_path: Path) -> None:
+    """In the types of the keyed table, which Iceberg may not have; later columns are null."""
+    schema = pa.schema([("k", pa.int8()), ("u", pa.uint64()), ("s", pa.string())])
+    stored = pa.table({"k": pa.array([1, 2, 3], pa.int32()), "s": ["a", "b", "c"]})
+    pq.write_table(stored, tmp_path / "data.parquet")
+    dead = pa.table({"file_path": ["x"], "pos": pa.array([1], pa.int64())})
+    pq.write_table(dead, tmp_path / "dead.parquet")
+    ref = FrozenRef("data.parquet", "dead.parquet")
+    part = frozen_part(str(tmp_path), ref, ["k", "u"], schema)
+    (batch,) = part.batches
+    assert batch.schema == schema
+    assert batch.select(["k", "u"]).to_pylist() == [{"k": 1, "u": None}, {"k": 3, "u": None}]
+    (batch,) = frozen_part(str(tmp_path), ref, ["u"], schema).batches
+    assert batch.num_rows == 2
+    with pytest.raises(Unavailable, match="cannot be read"):
+        frozen_part(str(tmp_path), FrozenRef("gone.parquet", None), ["k"], schema)
 
 
 ENDS = (".parquet", "", ".parq", " a%20b", "+c=d&e", "#f?g", "*[h]", "{i}", "é")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import weakref
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from frazil.model import Rand
 from frazil.tables.keys import kernels, key_index
 from frazil.tables.keys.index_file import NAME, IndexPosition, read_index, write_index
 from frazil.tables.keys.key_block import KeyBlock, block_of
-from frazil.tables.keys.key_index import KeyIndex, TableEntry, bytes_for
+from frazil.tables.keys.key_index import KeyIndex, KeyTable, TableEntry, bytes_for
 from tests.sim.disk import SimDisk
 
 SEED = 0x1234567890ABCDEF
@@ -69,6 +70,17 @@ class Model:
         for slots in self.index.packed():
             tags = slots >> kernels.ROW_BITS & kernels.TAG_MASK
             assert (tags[1:] >= tags[:-1]).all()
+
+
+def test_the_table_keeps_the_memory_that_it_points_to() -> None:
+    bits = np.full(1, 0xFF, np.uint8)
+    kept = weakref.ref(bits)
+    table = KeyTable([TableEntry(0, block_of(pa.array([7])), None, bits)])
+    del bits
+    assert table.put_bits(np.array([0, 1]), is_live=False) == 1
+    assert kept() is not None and kept()[0] == 0xFE  # type: ignore[index]
+    table.replace(0, [])
+    assert kept() is None and table.put_bits(np.array([0]), is_live=False) == 0
 
 
 numbers = st.lists(st.integers(-40, 40), max_size=60)

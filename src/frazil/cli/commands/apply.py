@@ -1,7 +1,8 @@
 """Make a node have the definitions of a folder: stages, external tables, views and pipes, as
 `CREATE` statements in files that end with .sql. Prints what changes, then sends the statements one
 after the other. Everything is read and checked first; if a statement fails, those before it stay,
-and the same command goes on from there."""
+and the same command goes on from there. Keyed tables are created if they do not exist; one that
+exists with other columns is an error, and none is dropped."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
 
     wanted = wanted_definitions(_files(Path(options.folder)))
     with opened(options) as node:
-        changes = changes_to(wanted, _existing(node), prune=options.prune)
+        has_tables = any(kind == "table" for kind, _ in wanted)
+        changes = changes_to(wanted, _existing(node, has_tables), prune=options.prune)
         for change in changes:
             if not options.json:
                 _print(change)
@@ -76,11 +78,16 @@ def _files(folder: Path) -> dict[str, str]:
     return files
 
 
-def _existing(node: Embedded | Client) -> dict[DefinitionKey, str]:
+def _existing(node: Embedded | Client, has_tables: bool) -> dict[DefinitionKey, str]:
     """Return the texts that the node has. One that it cannot read is replaced."""
     with node.execute("SHOW DEFINITIONS") as result:
         rows = result.arrow().to_pylist()
-    return {(row["kind"].replace(" ", "_"), row["name"]): row["definition"] for row in rows}
+    found = {(row["kind"].replace(" ", "_"), row["name"]): row["definition"] for row in rows}
+    if has_tables:
+        with node.execute("SHOW KEYED TABLES") as result:
+            rows = result.arrow().to_pylist()
+        found |= {("table", row["name"]): row["definition"] for row in rows}
+    return found
 
 
 def _print(change: DefinitionChange) -> None:

@@ -463,7 +463,7 @@ def data_file_of(file: WrittenFile, table: Table) -> DataFile:
         content=DataFileContent.DATA,
         file_path=f"{table.location()}/{file.path}",
         file_format=FileFormat.PARQUET,
-        partition=Record(file.day),
+        partition=Record() if file.day is None else Record(file.day),
         record_count=file.row_count,
         file_size_in_bytes=file.size_bytes,
         column_sizes=dict(file.metrics.column_sizes),

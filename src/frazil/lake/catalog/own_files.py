@@ -2,6 +2,7 @@
 told from files of a writer that is still at work, and need not wait until it is old.
 
     data/…/3f0c9a7be1d2-00000004-00000.parquet                   a data file of a task
+    data/3f0c9a7be1d2-00000004-00000-deletes.parquet             a delete file of a keyed table
     metadata/6672617a-696c-8f3e-9c1d-0a4b5c6d7e8f-m0.avro        a manifest of a commit
     metadata/snap-1234-0-6672617a-696c-8f3e-9c1d-….avro          its manifest list
 
@@ -20,7 +21,7 @@ from pyiceberg.table.update.snapshot import _FastAppendFiles, _SnapshotProducer
 
 MARK = b"frazil"
 VERSION = 8
-OWN_DATA = re.compile(r"/[0-9a-f]{12}-\d{8}(-\d+)?-\d{5}\.parquet$")
+OWN_DATA = re.compile(r"/[0-9a-f]{12}-\d{8}(-\d+)?-\d{5}(-deletes)?\.parquet$")
 OWN_METADATA = re.compile(
     rf"/(snap-\d+-\d+-)?{MARK[:4].hex()}-{MARK[4:].hex()}-{VERSION}"
     r"[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(-m\d+)?\.avro$"

@@ -145,7 +145,10 @@ PACK: dict[pa.DataType, Callable[[Any], bytes]] = {
     pa.bool_(): struct.Struct("<?").pack,
     pa.int32(): struct.Struct("<i").pack,
     pa.int64(): struct.Struct("<q").pack,
+    pa.float32(): struct.Struct("<f").pack,
     pa.float64(): struct.Struct("<d").pack,
+    pa.date32(): struct.Struct("<i").pack,
+    pa.timestamp("us"): struct.Struct("<q").pack,
     pa.timestamp("us", tz="UTC"): struct.Struct("<q").pack,
 }
 """Iceberg's single-value encoding of each fixed-size type."""

@@ -41,8 +41,8 @@ class WrittenFile:
 
     path: str
     """Relative to the table's location."""
-    day: int
-    """Days since 1970; the same for all rows."""
+    day: int | None
+    """Days since 1970; the same for all rows. None in a table without days."""
     row_count: int
     size_bytes: int
     metrics: FileMetrics
@@ -96,9 +96,9 @@ class TableWriter:
             with suppress(OSError):
                 self._disk.unlink(path)
 
-    def write_sorted(self, day: int, groups: Iterable[pa.Table], group_rows: int) -> None:
-        """Write one file of sorted rows of one day. Each table becomes a row group of about
-        `group_rows` rows."""
+    def write_sorted(self, day: int | None, groups: Iterable[pa.Table], group_rows: int) -> None:
+        """Write one file of sorted rows of one day, if the table has days. Each table becomes a row
+        group of about `group_rows` rows."""
         path = f"{self._folder(day)}/{self._name}-{len(self._paths):05d}.parquet"
         nan_counts: dict[int, int] = {}
         with closing(self._disk.open(path, "create")) as file:
@@ -120,9 +120,11 @@ class TableWriter:
         )
         self._written.append(written)
 
-    def _folder(self, day: int) -> str:
+    def _folder(self, day: int | None) -> str:
         """Return the folder of a day, after creating it durably on first use."""
-        folder = f"{DATA_FOLDER}/{PARTITION_FIELD}={date_of(day)}"
+        folder = DATA_FOLDER
+        if day is not None:
+            folder = f"{DATA_FOLDER}/{PARTITION_FIELD}={date_of(day)}"
         if folder not in self._folders:
             make_directories(self._disk, folder)
             self._folders.add(folder)

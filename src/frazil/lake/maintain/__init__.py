@@ -1,6 +1,7 @@
 """lake/maintain: retention, erasure, compaction, snapshot expiry, orphan files.
 
 maintenance.py       Maintenance: all maintenance of the tables
+maintained.py        Maintained: what it has done
 schedule.py          Schedule: when each kind is due
 row_condition.py     RowCondition: which rows are removed
 remove_rows.py       removes rows: which files to drop, to read and to rewrite

@@ -12,9 +12,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 from frazil.errors import Conflict, Corrupt, FrazilError
 from frazil.lake.append.appender import data_file_of
@@ -23,10 +23,11 @@ from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.maintain.clean_files import CleanFiles
 from frazil.lake.maintain.compaction import CompactionGroup, groups_of
+from frazil.lake.maintain.maintained import Maintained
 from frazil.lake.maintain.row_condition import RowCondition, retention_condition
-from frazil.lake.tables.properties import LOADED, TARGET_BYTES
+from frazil.lake.tables.properties import LOADED, TARGET_BYTES, is_keyed
 from frazil.metrics import Counter
-from frazil.model import Clock, MiB, Rand, SteadyTime, doc
+from frazil.model import Clock, MiB, Rand, SteadyTime
 from frazil.settings import LakeConfig, RetentionRule
 
 if TYPE_CHECKING:
@@ -56,43 +57,6 @@ ROWS_REMOVED = Counter(
     "frazil.lake.rows.removed", "Rows removed by retention or erasure, by table."
 )
 REMOVED = Counter("frazil.lake.files.removed", "Files deleted, by table and reason.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Maintained:
-    """Result of maintaining one table."""
-
-    table: str
-    files_joined: int = 0
-    files_made: int = 0
-    bytes_joined: int = 0
-    bytes_made: int = 0
-    manifests_joined: int = 0
-    rows_removed: Annotated[int, doc("Rows removed by retention or erasure.")] = 0
-    files_dropped: Annotated[int, doc("Data files without any row left.")] = 0
-    files_rewritten: Annotated[int, doc("Data files written again without removed rows.")] = 0
-    tags_made: tuple[str, ...] = ()
-    tags_dropped: tuple[str, ...] = ()
-    snapshots_expired: int = 0
-    files_removed: Annotated[int, doc("Files of expired snapshots only.")] = 0
-    orphans_removed: int = 0
-    orphan_bytes: int = 0
-    trouble: Annotated[tuple[str, ...], doc("Steps that failed, and why.")] = ()
-
-    def __add__(self, other: Maintained) -> Maintained:
-        """Return the sum of both."""
-        assert self.table == other.table, "both must be of one table"
-        names = [field.name for field in fields(self) if field.name != "table"]
-        both = {name: getattr(self, name) + getattr(other, name) for name in names}
-        return Maintained(table=self.table, **both)
-
-    @property
-    def is_nothing(self) -> bool:
-        return self == Maintained(table=self.table)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as the API has them."""
-        return asdict(self)
 
 
 class Maintenance:
@@ -142,6 +106,9 @@ class Maintenance:
         """Return whether a table is loaded from files: its partitions are not days of `time`, and
         its files are as large as the load could make them."""
         return APPENDER not in self._load(name).properties
+
+    def _is_keyed(self, name: str) -> bool:
+        return is_keyed(self._load(name).properties)
 
     def all(self) -> list[Maintained]:
         """Run all steps on all tables until nothing is left to do. Errors go into `trouble`."""
@@ -202,7 +169,7 @@ class Maintenance:
     def retain(self, name: str) -> Maintained:
         """Remove some expired rows; without any, expire the snapshots that still have some."""
         condition = retention_condition(self._rules, name, self._time.now_ms())
-        if condition is None or self._is_loaded(name):
+        if condition is None or self._is_loaded(name) or self._is_keyed(name):
             return Maintained(table=name)
         done = self._remove(name, condition, self._clean)
         if done.is_nothing and self._has_outdated(name, self._snapshots_kept()):
@@ -291,6 +258,9 @@ class Maintenance:
         """Merge some small files, if it pays; with `is_all`, also if it does not."""
         if self._is_loaded(name):
             return Maintained(table=name)
+        if self._is_keyed(name):
+            with self._reporting(name, "compacting files"):
+                return self._compact_keyed(name, is_all)
         for _ in range(ATTEMPTS_MAX):
             try:
                 with self._reporting(name, "compacting files"):
@@ -303,6 +273,8 @@ class Maintenance:
         """Rewrite manifests if there are many small ones."""
         if self._is_loaded(name):
             return Maintained(table=name)
+        if self._is_keyed(name):
+            return self._join_keyed_manifests(name)
         from frazil.lake.maintain.replace_files import Replacement, count_scattered, replace_files
 
         count = count_scattered(self._load(name))
@@ -312,8 +284,43 @@ class Maintenance:
                 replace_files(self._catalog(), self._full_name(name), no_files, clock=self._clock)
         return Maintained(table=name, manifests_joined=count)
 
+    def _compact_keyed(self, name: str, is_all: bool) -> Maintained:
+        from frazil.lake.keyed.merge_files import merge_some
+
+        done = merge_some(
+            self._catalog(),
+            self._full_name(name),
+            self._do,
+            clock=self._clock,
+            unique=self._unique,
+            is_all=is_all,
+        )
+        JOINED.add(done.old_files, table=name)
+        return Maintained(
+            table=name,
+            files_joined=done.old_files,
+            files_made=done.new_files,
+            bytes_joined=done.old_bytes,
+            bytes_made=done.new_bytes,
+        )
+
+    def _join_keyed_manifests(self, name: str) -> Maintained:
+        from frazil.lake.keyed.commit import count_scattered
+        from frazil.lake.keyed.merge_files import join_manifests
+
+        count = count_scattered(self._load(name))
+        if count:
+            full_name = self._full_name(name)
+            join_manifests(self._catalog(), full_name, clock=self._clock, unique=self._unique)
+        return Maintained(table=name, manifests_joined=count)
+
     def expire(self, name: str) -> Maintained:
-        """Tag the last snapshot of past days, and expire old snapshots."""
+        """Tag the last snapshot of past days, and expire old snapshots. Raises `Conflict` if
+        another program has changed a keyed table: its last snapshot of ours is needed."""
+        if self._is_keyed(name):
+            from frazil.lake.keyed.table import check_own
+
+            check_own(self._load(name))
         return self._expire(name, self._snapshots_kept())
 
     def _snapshots_kept(self) -> SnapshotRetention:

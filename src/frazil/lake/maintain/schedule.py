@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from frazil.lake.maintain.maintenance import Maintained
+from frazil.lake.maintain.maintained import Maintained
 from frazil.model import NS_PER_MS, Clock
 
 HOUR_MS = 3_600_000

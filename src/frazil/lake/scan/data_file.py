@@ -38,6 +38,10 @@ class TableFile:
     """Columns that are null in every row."""
     partition: str = ""
     """Iceberg partition as written in paths: `time_day=2026-11-16`."""
+    deletes: str | None = None
+    """Path of the file with its dead positions, relative to the root; only in keyed tables."""
+    dead_count: int = 0
+    """Rows of it that are dead: not rows of the table."""
 
     @property
     def offset_min(self) -> int:
@@ -109,10 +113,12 @@ class TableView:
     """The offset after the last row that was removed from the table, by partition."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """Ids of the topics of the rows, if known."""
+    table_id: str | None = None
+    """Id of a keyed table; None for others."""
 
     @property
     def row_count(self) -> int:
-        return sum(file.row_count for file in self.files)
+        return sum(file.row_count - file.dead_count for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.conversions import from_bytes
@@ -15,6 +15,7 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import IntegerType, LongType, PrimitiveType, StringType, TimestamptzType
 
 from frazil.lake.scan.data_file import Bounds, TableFile, plain_location
+from frazil.lake.scan.position_deletes import deleted_path
 from frazil.lake.tables.properties import PARTITION_COLUMN
 
 DAY_US = 86_400_000_000
@@ -23,12 +24,23 @@ PRUNABLE = (IntegerType, LongType, StringType, TimestamptzType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFile:
+    """A file with all dead positions of one data file."""
+
+    path: str
+    """Relative to the root of its table."""
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFiles:
     """The live files of one manifest or snapshot."""
 
     files: tuple[TableFile, ...]
-    deletes: int
-    """Number of delete files."""
+    deletes: Mapping[str, DeleteFile]
+    """Location of a data file -> its delete file."""
+    other_deletes: int
+    """Number of delete files that are not about one data file."""
     foreign: tuple[str, ...]
     """Files that are not Parquet or not below the table's root."""
 
@@ -38,6 +50,9 @@ class Manifests:
 
     def __init__(self) -> None:
         self._cache: dict[str, ManifestFiles] = {}
+        self._joined: dict[tuple[str, str], TableFile] = {}
+        """Data file and delete file -> both as one; the same object each time, so that what is kept
+        for it stays valid."""
 
     def of(self, table: Table, snapshot: Snapshot, root: str) -> ManifestFiles:
         """Return the live files of a snapshot."""
@@ -46,11 +61,23 @@ class Manifests:
             for manifest in snapshot.manifests(table.io)
             if manifest.has_added_files() or manifest.has_existing_files()
         ]
+        deletes = {path: each for part in parts for path, each in part.deletes.items()}
+        doubled = sum(len(part.deletes) for part in parts) - len(deletes)
         return ManifestFiles(
-            files=tuple(file for part in parts for file in part.files),
-            deletes=sum(part.deletes for part in parts),
+            files=tuple(self._with_deletes(f, deletes) for part in parts for f in part.files),
+            deletes=deletes,
+            other_deletes=doubled + sum(part.other_deletes for part in parts),
             foreign=tuple(path for part in parts for path in part.foreign),
         )
+
+    def _with_deletes(self, file: TableFile, deletes: Mapping[str, DeleteFile]) -> TableFile:
+        found = deletes.get(file.location)
+        if found is None:
+            return file
+        key = (file.location, found.path)
+        if key not in self._joined:
+            self._joined[key] = replace(file, deletes=found.path, dead_count=found.row_count)
+        return self._joined[key]
 
     def keep_only(self, tables: Collection[tuple[Table, Snapshot]]) -> None:
         """Evict manifests that none of these snapshots uses."""
@@ -60,6 +87,8 @@ class Manifests:
             for manifest in snapshot.manifests(table.io)
         }
         self._cache = {path: files for path, files in self._cache.items() if path in paths}
+        used = {each.path for files in self._cache.values() for each in files.deletes.values()}
+        self._joined = {key: file for key, file in self._joined.items() if key[1] in used}
 
     def _of(self, table: Table, manifest: ManifestFile, root: str) -> ManifestFiles:
         path = manifest.manifest_path
@@ -76,17 +105,25 @@ def _read_manifest(table: Table, manifest: ManifestFile, root: str) -> ManifestF
     ] == [(PARTITION_COLUMN, DayTransform)]
     files: list[TableFile] = []
     foreign: list[str] = []
-    deletes = 0
+    deletes: dict[str, DeleteFile] = {}
+    others = 0
     for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
         file = entry.data_file
         if file.content is not DataFileContent.DATA:
-            deletes += 1
+            path = deleted_path(file)
+            if path is None or path in deletes or not _is_below(file, root):
+                others += 1
+            else:
+                relative = plain_location(file.file_path).removeprefix(root)
+                deletes[path] = DeleteFile(path=relative, row_count=file.record_count)
         elif file.file_format is not FileFormat.PARQUET or not _is_below(file, root):
             foreign.append(file.file_path)
         else:
             partition = "" if spec is None else spec.partition_to_path(file.partition, schema)
             files.append(table_file_of(file, schema, root, has_day=has_day, partition=partition))
-    return ManifestFiles(files=tuple(files), deletes=deletes, foreign=tuple(foreign))
+    return ManifestFiles(
+        files=tuple(files), deletes=deletes, other_deletes=others, foreign=tuple(foreign)
+    )
 
 
 def _is_below(file: DataFile, root: str) -> bool:

@@ -122,7 +122,7 @@ def partitions_of(files: Sequence[TableFile]) -> list[PartitionInfo]:
         counts.setdefault(file.partition, Counter()).update(
             files=1,
             small_files=int(is_small(file.size_bytes, TARGET_BYTES)),
-            rows=file.row_count,
+            rows=file.row_count - file.dead_count,
             bytes=file.size_bytes,
         )
     return [

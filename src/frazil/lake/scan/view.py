@@ -40,14 +40,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from frazil.errors import Unavailable, Unknown
-from frazil.lake.append.commit import removed_offsets, topic_ids
+from frazil.lake.append.commit import COMMIT_ID, removed_offsets, topic_ids
 from frazil.lake.append.task import DEAD_LETTERS
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
 from frazil.lake.loaded.ledger import LEDGER, read_ledger
 from frazil.lake.loaded.load_table import arrow_schema
 from frazil.lake.scan.data_file import TablesView, TableView, plain_location, root_of
 from frazil.lake.scan.snapshot_info import snapshots_of
-from frazil.lake.tables.properties import TOPIC_PREFIX
+from frazil.lake.tables.properties import TABLE_ID, TOPIC_PREFIX, is_keyed
 from frazil.lake.tables.record_rows import columns_of
 from frazil.model.arrow import TABLES
 from frazil.settings import LakeConfig
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-    from frazil.lake.scan.manifests import Manifests
+    from frazil.lake.scan.manifests import ManifestFiles, Manifests
     from frazil.lake.scan.table_info import TableInfo
 
 
@@ -253,6 +253,7 @@ class LakeView:
             tags={name: ref.snapshot_id for name, ref in table.metadata.refs.items()},
             removed=removed_offsets(table),
             topic_ids=topic_ids(table),
+            table_id=table.properties.get(TABLE_ID),
         )
         if snapshot is None:
             return view
@@ -263,7 +264,7 @@ class LakeView:
             snapshot_id=snapshot.snapshot_id,
             offsets=offsets or {},
             files=manifests.files,
-            refusal=_refusal(table, manifests.deletes, manifests.foreign),
+            refusal=_refusal(table, snapshot, manifests),
         )
 
     def _evict_manifests(self) -> None:
@@ -311,8 +312,18 @@ def _schema(name: str, table: Table) -> pa.Schema:
     return pa.schema([f if f.name in required else f.with_nullable(True) for f in columns])
 
 
-def _refusal(table: Table, deletes: int, foreign: tuple[str, ...]) -> str | None:
+def _refusal(table: Table, snapshot: Snapshot, manifests: ManifestFiles) -> str | None:
     name = ".".join(table.name())
+    foreign = manifests.foreign
+    deletes = manifests.other_deletes
+    if is_keyed(table.properties):
+        if snapshot.summary is None or snapshot.summary.get(COMMIT_ID) is None or deletes:
+            return (
+                f"snapshot {snapshot.snapshot_id} of {name} was not written by Frazil, and a keyed "
+                "table has one writer; read it with Spark, or roll it back"
+            )
+    else:
+        deletes += len(manifests.deletes)
     if not plain_location(table.location()).startswith("/"):
         return (
             f"the files of {name} are at {table.location()}, but SQL reads local files only; use "

@@ -16,8 +16,8 @@ import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-TASKS = "frazil.lake.append.task"
-"""Imports all modules that tasks need."""
+TASKS = ("frazil.lake.append.task", "frazil.lake.catalog.file_io", "frazil.lake.keyed.tasks")
+"""Import all modules that tasks need."""
 
 
 def main() -> None:
@@ -28,7 +28,8 @@ def main() -> None:
 
     from frazil.model import arrow
 
-    importlib.import_module(TASKS)
+    for module in TASKS:
+        importlib.import_module(module)
     arrow.warm()
     # Spark collects garbage after each task; exempt everything loaded so far.
     gc.freeze()

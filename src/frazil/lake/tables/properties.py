@@ -6,6 +6,8 @@ compaction both follow the properties.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from frazil.model import MiB
 
 HOUR_MS = 3_600_000
@@ -123,6 +125,26 @@ LOADED_PROPERTIES = {
     LOADED: "true",
 }
 """Properties of new tables that are loaded from files."""
+
+
+KEYED_TARGET_BYTES = 64 * MiB
+"""Size of data files of keyed tables. A compaction task holds all rows of one in memory."""
+TABLE_ID = "frazil.table-id"
+"""Id of a keyed table. Other tables do not have this property."""
+NEXT_ROWS = "frazil.next-rows"
+"""The first row version of each partition that a keyed table does not have."""
+KEYED_PROPERTIES = {
+    **_PROPERTIES,
+    "comment": "rows by primary key; written by Frazil alone",
+    "write.target-file-size-bytes": str(KEYED_TARGET_BYTES),
+    "write.metadata.metrics.default": "truncate(16)",
+}
+"""Properties of new keyed tables."""
+
+
+def is_keyed(properties: Mapping[str, str]) -> bool:
+    """Return whether these are properties of a keyed table."""
+    return TABLE_ID in properties
 
 
 def kind_of(table: str) -> str:

@@ -91,13 +91,13 @@ def ensure_table(catalog: Catalog, config: LakeConfig, name: str) -> Table:
                     spec=spec_of(name),
                     order=sort_order_of(name),
                     properties=properties_of(name),
-                    location=_separate_location(catalog, config, name),
+                    location=separate_location(catalog, config, name),
                 )
                 continue
             updates = _updates(table, name, full_name)
             if not updates:
                 return table
-            _commit(catalog, table, updates)
+            commit_updates(catalog, table, updates)
     raise Conflict(
         f"the table {full_name} was changed by others during each of {ATTEMPTS_MAX} attempts to "
         "update it, or its name is taken by a view; find out who changes it"
@@ -109,7 +109,7 @@ def kept_name(name: str, topic_id: str) -> str:
     return f"{name}{DELETED_INFIX}{topic_id[:8]}"
 
 
-def _separate_location(catalog: Catalog, config: LakeConfig, name: str) -> str | None:
+def separate_location(catalog: Catalog, config: LakeConfig, name: str) -> str | None:
     """Return another location than those of renamed tables, whose files would be taken for orphans
     of this one; None if there are no such tables."""
     known = [found for *_, found in catalog.list_tables(config.namespace)]
@@ -226,7 +226,7 @@ def _property_updates(table: Table, name: str) -> tuple[TableUpdate, ...]:
     return (SetPropertiesUpdate(updates=changes),) if changes else ()
 
 
-def _commit(catalog: Catalog, table: Table, updates: tuple[TableUpdate, ...]) -> None:
+def commit_updates(catalog: Catalog, table: Table, updates: tuple[TableUpdate, ...]) -> None:
     """Commit the updates if the table is unchanged. After a conflict, the caller loads it again."""
     requirements = (
         AssertTableUUID(uuid=table.metadata.table_uuid),

@@ -7,8 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from frazil.query.plan.keyed_pruning import SegmentBounds, prune_keyed
-from frazil.query.plan.predicates import AS_TIME, Conditions, Predicate, both, is_never
+from frazil.query.plan.predicates import (
+    ANYTHING,
+    AS_TIME,
+    Conditions,
+    Predicate,
+    both,
+    is_never,
+)
 
 if TYPE_CHECKING:
     from frazil.hot import Piece
@@ -98,12 +107,17 @@ def prune(
     of row segments that are known."""
     if len(tier_rows) == 1 and tier_rows[0].keyed is not None:
         return _prune_keyed(tier_rows[0], conditions, bounds or SegmentBounds())
+    if any(rows.is_frozen for rows in tier_rows):
+        conditions = ANYTHING  # columns of users may have the names of ours, and other meanings
     window = time_window(conditions)
     skipped: Counter[str] = Counter()
     kept = []
     for rows in tier_rows:
+        times = _times_of(rows)
         pieces = [(piece, _reason_to_skip(piece, conditions, window)) for piece in rows.pieces]
-        files = [(file, _reason_to_skip_file(file, conditions, window)) for file in rows.files]
+        files = [
+            (file, _reason_to_skip_file(file, conditions, window, times)) for file in rows.files
+        ]
         skipped.update(reason for _, reason in (*pieces, *files) if reason is not None)
         kept.append(
             replace(
@@ -158,31 +172,41 @@ def _is_outside_log(piece: Piece, conditions: Conditions) -> bool:
     offsets = (piece.offset_begin, piece.offset_end - 1)
     partition = conditions.get("_log_partition", Predicate())
     return not (
-        _may_match(offsets, conditions.get("_offset", Predicate()), "_offset")
-        and _may_match((piece.partition, piece.partition), partition, "_log_partition")
+        _may_match(offsets, conditions.get("_offset", Predicate()))
+        and _may_match((piece.partition, piece.partition), partition)
     )
 
 
-def _reason_to_skip_file(file: TableFile, conditions: Conditions, window: Predicate) -> str | None:
+def _times_of(rows: TierRows) -> frozenset[str]:
+    """Return the columns whose bounds in data files are microseconds."""
+    if rows.view is None:
+        return TIMES
+    return TIMES.union(f.name for f in rows.view.schema if pa.types.is_timestamp(f.type))
+
+
+def _reason_to_skip_file(
+    file: TableFile, conditions: Conditions, window: Predicate, times: frozenset[str]
+) -> str | None:
     if file.row_count == 0 or is_never(conditions):
         return NOTHING
     if _is_outside(file, window):
         return OUTSIDE_TIME
     for column, predicate in conditions.items():
-        if column in file.empty or not _may_match(file.bounds.get(column), predicate, column):
+        scale = NS_PER_US if column in times else 1
+        if column in file.empty or not _may_match(file.bounds.get(column), predicate, scale):
             return OTHER_SERVICE if column == "service_name" else f"without the {column}"
     return None
 
 
-def _may_match(bounds: Bounds | None, predicate: Predicate, column: str) -> bool:
-    """Return whether a value within these bounds may match."""
+def _may_match(bounds: Bounds | None, predicate: Predicate, scale: int = 1) -> bool:
+    """Return whether a value within these bounds may match. `scale`: nanoseconds of a unit of the
+    bounds, for times."""
     if bounds is None:
         return True
     least, greatest = bounds
     if isinstance(least, str) or isinstance(greatest, str):
         values = predicate.values
         return values is None or any(str(least) <= value <= str(greatest) for value in values)
-    scale = NS_PER_US if column in TIMES else 1
     is_below = predicate.high is not None and least * scale > predicate.high
     is_above = predicate.low is not None and greatest * scale < predicate.low
     return not is_below and not is_above

@@ -7,7 +7,7 @@ path and does not spill to disk. DataFusion's own parser rejects statements that
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
@@ -28,6 +28,9 @@ from frazil.query.sql.entry_spans import is_entry
 from frazil.query.sql.table_names import LISTING
 
 READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+
+FILTERED_ROWS = 65_536
+"""DataFusion copies the live row versions of a batch: those of small ones stay in the cache."""
 
 _COMMON = (
     "_log_partition, _offset, _row, time, time_unix_nano, ingest_time, service_name, "
@@ -107,9 +110,15 @@ def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: Table
         frames.append(session.table(hot))
     if rows.versions:
         versions = f"_versions_{name}"
-        _add_batches(session, versions, schema, rows.versions)
+        _add_batches(session, versions, schema, [*_sliced(rows.versions)])
         frames.append(session.table(versions).filter(column(LIVE)))
     session.register_view(name, union(frames, rows.columns or schema.names))
+
+
+def _sliced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for begin in range(0, batch.num_rows, FILTERED_ROWS):
+            yield batch.slice(begin, FILTERED_ROWS)
 
 
 def _host(name: str) -> str:

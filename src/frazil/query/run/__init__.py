@@ -16,6 +16,7 @@ fork_server.py   the process that workers are forked from
 worker_main.py   the program of a worker
 part_cache.py    PartCache: from references to rows
 row_segment_cache.py  RowSegmentCache: the same for keyed tables
+frozen_files.py  data files of keyed tables in the lake
 executor.py      Executor: plans and runs queries
 top_n.py         TopNRun: the first rows by time, from few pieces
 """

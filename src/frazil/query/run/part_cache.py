@@ -18,6 +18,7 @@ from frazil.disk import RealDisk, descriptor_path
 from frazil.errors import Corrupt
 from frazil.hot import ArrowSegment, Extent, conformed, open_segment, read_extent
 from frazil.query.run.copied_rows import with_all_columns
+from frazil.query.run.frozen_files import frozen_part
 from frazil.query.run.references import FileRef, PieceRef, Position, RowRefs, ScanRefs, SealedRef
 from frazil.query.run.row_segment_cache import FileGone, RowSegmentCache
 from frazil.query.scan.table_rows import FilePart, PiecePart, ScanParts
@@ -55,12 +56,13 @@ class PartCache:
     def _scan(self, refs: ScanRefs, files: Sequence[int], schema: pa.Schema) -> ScanParts:
         pieces = [self._piece(ref, files, schema) for ref in refs.pieces]
         pieces += [self._rows.part(ref, schema) for ref in refs.segments if ref.live is None]
+        pieces += [frozen_part(refs.root or "", ref, refs.columns, schema) for ref in refs.frozen]
         versions = [ref for ref in refs.segments if ref.live is not None]
         return ScanParts(
             pieces=tuple(piece for piece in pieces if piece.batches),
             versions=tuple(self._rows.versions(ref, files[0], schema) for ref in versions),
             files=tuple(self._file(refs.root or "", ref) for ref in refs.files),
-            root=refs.root,
+            root=refs.root if refs.files else None,
             schema=None if refs.schema is None else pa.ipc.read_schema(pa.py_buffer(refs.schema)),
             where=refs.where,
         )

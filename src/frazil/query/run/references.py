@@ -87,11 +87,21 @@ class SegmentRef(msgspec.Struct, frozen=True, array_like=True):
     None if all row versions are live."""
 
 
+class FrozenRef(msgspec.Struct, frozen=True, array_like=True):
+    """A data file of a keyed table in the lake, and the file with its dead positions."""
+
+    path: str
+    deletes: str | None
+
+
 class ScanRefs(msgspec.Struct, frozen=True, kw_only=True):
     """What is read of one table, of one snapshot."""
 
     pieces: list[PieceRef]
     segments: list[SegmentRef] = []
+    frozen: list[FrozenRef] = []
+    columns: list[str] = []
+    """Columns that are read of frozen files."""
     files: list[FileRef]
     root: str | None
     schema: bytes | None
@@ -143,6 +153,16 @@ def _scan_refs(
     if rows.keyed is not None:
         return _keyed_refs(rows.keyed, columns or schema.names[:1], copies)
     view = rows.view
+    if rows.is_frozen and view is not None:
+        return ScanRefs(
+            pieces=[],
+            files=[],
+            frozen=[FrozenRef(file.path, file.deletes) for file in rows.files],
+            columns=columns or schema.names[:1],
+            root=view.root,
+            schema=None,
+            where=None,
+        )
     return ScanRefs(
         pieces=[
             _piece_ref(piece, scans.conditions, columns, copies, memory_index)

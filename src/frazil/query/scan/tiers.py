@@ -54,6 +54,8 @@ class TierRows:
     """SQL filter on the rows of the data files; None to read all."""
     keyed: KeyedScan | None = None
     """What is read of a keyed table."""
+    is_frozen: bool = False
+    """Whether the data files are those of a keyed table: some of their rows may be dead."""
 
     @property
     def parts(self) -> tuple[Piece | TableFile, ...]:
@@ -128,9 +130,10 @@ class Tiers:
         if view is None or self._lake is None or not view.schema.names:
             raise Unavailable(f"the lake has no snapshot of table {table}")
         if as_of.version is not None:
-            return _lake_rows(snapshot_by_version(self._lake, view, as_of.version))
-        then = keyed_snapshot(view, as_of)
-        return _lake_rows(self._lake.at(table, then.snapshot_id))
+            frozen = snapshot_by_version(self._lake, view, as_of.version)
+        else:
+            frozen = self._lake.at(table, keyed_snapshot(view, as_of).snapshot_id)
+        return replace(_lake_rows(frozen), is_frozen=True)
 
     def _other_rows(
         self, tables: list[str], sql: EngineText, check: Callable[[], None]

@@ -50,7 +50,7 @@ class Killed:
 
 
 class TableEntry(NamedTuple):
-    """A row segment, as the table of keys needs it. It keeps the memory."""
+    """A row segment, as the table of keys needs it."""
 
     base_row: int
     keys: KeyBlock
@@ -67,6 +67,8 @@ class KeyTable:
         self.count = 0
         self.bases: Longs = np.zeros(16, np.int64)
         self.blocks: Longs = np.zeros((16, 5), np.int64)
+        self._entries: list[TableEntry] = []
+        """They keep the memory that the addresses point to."""
         self.replace(0, entries)
 
     def replace(self, begin: int, entries: Sequence[TableEntry]) -> None:
@@ -82,6 +84,7 @@ class KeyTable:
             at = 0 if numbers is None else numbers.ctypes.data
             self.blocks[number] = keys.data, keys.offsets, at, len(keys), live.ctypes.data
         self.blocks[end : self.count] = 0  # nothing points to memory that is given back
+        self._entries[begin:] = entries
         self.count = end
 
     def put_bits(self, rows: Longs, *, is_live: bool) -> int:

@@ -32,7 +32,7 @@ class MappedPages:
         """Bytes by file, the least recently used first. A file that nobody has is unmapped."""
         self._bytes = 0
 
-    def touch(self, mapped: Mapped | None, size: int) -> None:
+    def used(self, mapped: Mapped | None, size: int) -> None:
         """Note that some bytes of a file are read; None is memory that is not mapped."""
         if mapped is None:
             return
@@ -64,12 +64,12 @@ class MappedPages:
         with self._lock:
             return sum(self._touched.values())
 
-    def touch_segment(self, segment: RowSegment) -> None:
+    def used_segment(self, segment: RowSegment) -> None:
         """Note that all of a segment is read."""
         if segment.mapped is not None:
-            self.touch(segment.mapped, len(segment.mapped.view))
+            self.used(segment.mapped, len(segment.mapped.view))
 
-    def touch_rows(self, segments: tuple[RowSegment, ...], rows: Longs, columns: int) -> None:
+    def used_rows(self, segments: tuple[RowSegment, ...], rows: Longs, columns: int) -> None:
         """Note that columns of single row versions are read."""
         if not len(rows) or not segments:
             return
@@ -77,7 +77,7 @@ class MappedPages:
         counts = np.bincount(np.maximum(owners, 0), minlength=len(segments))
         for number in np.flatnonzero(counts).tolist():
             size = int(counts[number]) * columns * FAULT_BYTES
-            self.touch(segments[number].mapped, size)
+            self.used(segments[number].mapped, size)
 
     def forget(self, mapped: Mapped) -> None:
         """Release a file that is not used any more."""
