@@ -12,6 +12,11 @@ test.each([
   "DESCRIBE @s/2026/",
   "DESC '@s/with spaces/'",
   "LIST @s",
+  "INSERT INTO t VALUES (1)",
+  "upsert into t select 1",
+  "UPDATE t SET b = 1 WHERE a = 1",
+  "DELETE FROM t",
+  "SHOW KEYED TABLES",
 ])("%s is a statement", (text) => expect(isStatement(text)).toBe(true));
 
 test.each([

@@ -6,14 +6,25 @@ const CHANGING: ReadonlySet<string> = new Set([
   "create",
   "alter",
   "copy",
+  "delete",
   "drop",
+  "insert",
   "pause",
   "resume",
   "list",
+  "update",
+  "upsert",
   "validate",
 ]);
 /** After SHOW; the engine lists everything else. */
-const SHOWN: ReadonlySet<string> = new Set(["stages", "pipes", "external", "views", "definitions"]);
+const SHOWN: ReadonlySet<string> = new Set([
+  "stages",
+  "pipes",
+  "external",
+  "keyed",
+  "views",
+  "definitions",
+]);
 
 /** Whether a text is a statement, by its first words. The node decides what it does. */
 export function isStatement(text: string): boolean {
