@@ -2,8 +2,9 @@
 
 KEYED_ROWS is the number of rows (1,000,000). A query is timed from its text to its last row, in a
 worker process, as users see it; the anti-join runs in this process, over the same rows in memory,
-without planning twice or sending anything. Best of 40: the box may be busy. Prints one JSON line last; exits 1 when the
-changes make a query slower than twice, or the anti-join is not five times slower.
+without planning twice or sending anything. Best of 40: the box may be busy. Prints one JSON line
+last; exits 1 when the changes make a query slower than twice, or the anti-join is not five times
+slower.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def best_ms(work: Callable[[], object]) -> float:
     return round(min(times), 2)
 
 
-def write(tables: KeyedTables, ids: np.ndarray, version: int) -> None:  # type: ignore[type-arg]
+def write(tables: KeyedTables, ids: np.ndarray, version: int) -> None:
     for begin in range(0, len(ids), BATCH_ROWS):
         rows = rows_of(ids[begin : begin + BATCH_ROWS], version)
         tables.write("orders", Operation.UPSERT, rows)

@@ -25,7 +25,7 @@ memory, or when its client leaves. The process of the engine runs no query and l
 
 from frazil.query.engine import Engine
 from frazil.query.run.fork_client import preload_workers
-from frazil.query.scan.keyed_tables import KeyedSource
+from frazil.query.scan.keyed_tables import KeyedViews
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
@@ -112,8 +112,8 @@ __all__ = [
     "Filters",
     "Heatmap",
     "Hints",
-    "KeyedSource",
     "KeyedStore",
+    "KeyedViews",
     "Label",
     "Latency",
     "Line",

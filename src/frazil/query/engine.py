@@ -43,7 +43,7 @@ from frazil.query.run.timers import Timers
 from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
 from frazil.query.scan.audit_table import AUDIT_SCHEMA
 from frazil.query.scan.copy_history import COPY_HISTORY_SCHEMA
-from frazil.query.scan.keyed_tables import KeyedPins, KeyedSource, NoKeyedTables
+from frazil.query.scan.keyed_tables import KeyedPins, KeyedViews, NoKeyedTables
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.tiers import Tiers
 from frazil.query.sql.as_of import COPY_HISTORY, SNAPSHOTS, STATEMENT_AUDIT
@@ -98,7 +98,7 @@ class Engine:
         topics: TopicTables | None,
         definitions: Definitions | None,
         audit: Audit | None,
-        keyed: KeyedSource | None,
+        keyed: KeyedViews | None,
     ) -> None:
         self._keyed = keyed or NoKeyedTables()
         self._bounds = SegmentBounds()
@@ -131,7 +131,7 @@ class Engine:
         topics: TopicTables | None = None,
         definitions: Definitions | None = None,
         audit: Audit | None = None,
-        keyed: KeyedSource | None = None,
+        keyed: KeyedViews | None = None,
     ) -> Self:
         """Open an engine over these tables. Rows that the `lake` has are read from there, and the
         others from `snapshot`. Tables of `topics`, `keyed` tables, and views of `definitions`, may
@@ -313,9 +313,18 @@ class Engine:
         return {*self._schemas, *VIEW_NAMES, *topics, *others, *self._keyed.names()}
 
     def check_keyed_name(self, name: str) -> None:
-        """Raise `Conflict` if no keyed table with this name may be created."""
-        if name in {*self.table_names(), *self._views()} or name.startswith(RESERVED):
+        """Raise `Conflict` if no keyed table with this name may be created. What the lake has of a
+        keyed table that was dropped is no matter: it is renamed."""
+        others = () if self._lake is None else self._lake.other_tables()
+        is_dropped = name in others and name not in self._keyed.names() and self._was_keyed(name)
+        taken = {*self.table_names(), *self._views()}.difference((name,) if is_dropped else ())
+        if name in taken or name.startswith(RESERVED):
             raise Conflict(f"{name} is the name of a table or view, or reserved; choose another")
+
+    def _was_keyed(self, name: str) -> bool:
+        """Whether a table of the lake was frozen from a keyed table."""
+        assert self._lake is not None
+        return self._lake.pin([name]).tables[name].table_id is not None
 
     def check_loaded_name(self, name: str) -> None:
         """Raise `Conflict` if no table with this name may be loaded from files."""

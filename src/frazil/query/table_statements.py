@@ -41,7 +41,7 @@ from frazil.errors import (
 )
 from frazil.model import Rand, SystemRand
 from frazil.query.engine import Engine
-from frazil.query.scan.keyed_tables import KeyedSource
+from frazil.query.scan.keyed_tables import KeyedViews
 from frazil.query.sql.as_of import quoted
 from frazil.query.strict_values import literal_array, literal_of, strict_column
 from frazil.query.table_definitions import definition_of, definition_text, type_of
@@ -83,7 +83,7 @@ SHOW_SCHEMA = pa.schema(
 )
 
 
-class KeyedStore(KeyedSource, Protocol):
+class KeyedStore(KeyedViews, Protocol):
     """Keyed tables that can be changed. `frazil.tables.KeyedTables` implements it."""
 
     def wait(self, name: str, token: Token, timeout_s: float) -> KeyedView: ...

@@ -247,7 +247,7 @@ class RowsView:
         """Return the rows of those canonical keys that exist, with their `_offset`."""
         rows = self.find(block_of(keys))
         found = rows[rows != NO_ROW]
-        self._pages.touch_rows(self._segments, found, len(self._names) + 1)
+        self._pages.used_rows(self._segments, found, len(self._names) + 1)
         return take_rows(self._segments, found, pa.schema([*self._schema, OFFSET_FIELD]))
 
     def find(self, block: KeyBlock) -> Longs:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from frazil.tables import KeyedView, TableDefinition, Token
 
 
-class KeyedSource(Protocol):
+class KeyedViews(Protocol):
     """The keyed tables of a node. Any thread may use it."""
 
     def names(self) -> list[str]: ...
@@ -57,7 +57,7 @@ def keyed_schema(definition: TableDefinition) -> pa.Schema:
 class KeyedPins:
     """The views of keyed tables for one query. Owned by the thread that starts it."""
 
-    def __init__(self, source: KeyedSource, views: Mapping[str, KeyedView] | None = None) -> None:
+    def __init__(self, source: KeyedViews, views: Mapping[str, KeyedView] | None = None) -> None:
         """`views` are those that are pinned already."""
         self.source = source
         self.views = dict(views or {})

@@ -113,27 +113,28 @@ class Tiers:
         """Return the rows of a keyed table, from its segments or, if these no longer have them,
         from a snapshot of the lake."""
         if as_of is not None and as_of.version is not None:
-            return (self._frozen(table, as_of),)
+            return (self._frozen(pins, table, as_of),)
         try:
             return (TierRows(keyed=keyed_scan(pins, table, as_of)),)
         except OutOfRange as error:
             if as_of is None or self._lake is None:
                 raise
             try:
-                return (self._frozen(table, as_of),)
+                return (self._frozen(pins, table, as_of),)
             except (Unavailable, Unknown) as other:
                 raise OutOfRange(f"{error}; {other}") from None
 
-    def _frozen(self, table: str, as_of: AsOf) -> TierRows:
+    def _frozen(self, pins: KeyedPins, table: str, as_of: AsOf) -> TierRows:
         """Return the rows of a keyed table in a snapshot of the lake."""
         view = None if self._lake is None else self._lake.pin([table]).tables[table]
-        if view is None or self._lake is None or not view.schema.names:
+        table_id = str(pins.views[table].definition.table_id)
+        if view is None or self._lake is None or view.table_id != table_id:
             raise Unavailable(f"the lake has no snapshot of table {table}")
         if as_of.version is not None:
             frozen = snapshot_by_version(self._lake, view, as_of.version)
         else:
             frozen = self._lake.at(table, keyed_snapshot(view, as_of).snapshot_id)
-        return replace(_lake_rows(frozen), is_frozen=True)
+        return _lake_rows(frozen)
 
     def _other_rows(
         self, tables: list[str], sql: EngineText, check: Callable[[], None]
@@ -280,7 +281,7 @@ def _in_memory(name: str, rows: pa.RecordBatch) -> TierRows:
 def _lake_rows(view: TableView) -> TierRows:
     if view.refusal is not None:
         raise Unavailable(view.refusal)
-    return TierRows(files=view.files, view=view)
+    return TierRows(files=view.files, view=view, is_frozen=view.table_id is not None)
 
 
 def _pieces(rows: TopicRows) -> Iterator[Piece]:
