@@ -240,3 +240,25 @@ def test_what_the_lake_has_is_sealed_so_that_the_log_can_go() -> None:
     assert tables.status("t").partitions[0].sealed == 1
     assert log.subscriber("tables_t").saved_watermark(0) == 1
     tables.close()
+
+
+def test_changes_have_the_time_of_their_write() -> None:
+    """Also those far apart. What the log does not have has none."""
+    disk = SimDisk()
+    log, clock = open_log(disk), SimClock()
+    tables = KeyedTables(disk, log, SMALL, clock=clock)
+    tables.create(definition())
+    written = {}
+    for number in range(300):
+        clock.advance(1000)
+        sent = tables.begin_write("t", Operation.UPSERT, rows(number, name="x" * 500))
+        log.writer.step()
+        written[sent.result(0).token[0] - 1] = clock.wall_ms()
+    offsets = sorted(written)
+    assert tables.times_at("t", 0, offsets) == list(written.values())
+    some = [offsets[0], offsets[0], offsets[150], offsets[-1], offsets[-1] + 1]
+    assert tables.times_at("t", 0, some) == [written.get(each) for each in some]
+    log.delete_records("__table_t", 0, offsets[200])
+    assert tables.times_at("t", 0, [offsets[150], offsets[250]])[0] is None
+    assert tables.times_at("t", 0, [offsets[250]]) == [written[offsets[250]]]
+    tables.close()

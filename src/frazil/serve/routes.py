@@ -221,6 +221,7 @@ _TABLES = (
     _get(f"{_TABLE}/rows/{{key}}", tables.RowAnswer, tables.one_row, **_MISSING),
     _endpoint("DELETE", f"{_TABLE}/rows/{{key}}", tables.WriteAnswer, tables.delete_row, **_WRITES),
     _get(f"{_TABLE}/history/{{key}}", tables.HistoryAnswer, tables.history, **_MISSING),
+    _get(f"{_TABLE}/history", tables.HistoryAnswer, tables.history, **_MISSING),
     _get(f"{_TABLE}/changes", tables.ChangesAnswer, tables.changes, **_MISSING),
 )
 

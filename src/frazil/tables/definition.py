@@ -26,7 +26,9 @@ KEY = "_key"
 CHANGE = "_change"
 ROW = "_row"
 """The number of a row version in its partition."""
-RESERVED = frozenset({OFFSET, KEY, CHANGE, ROW, "_log_partition"})
+TIME = "_time"
+"""When a change was written."""
+RESERVED = frozenset({OFFSET, KEY, CHANGE, ROW, TIME, "_log_partition"})
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 COLUMNS_MAX = 1000
 KEY_COLUMNS_MAX = 16

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from uuid import UUID
@@ -31,7 +31,7 @@ from frazil.tables.owner import TableOwner
 from frazil.tables.served_table import NS_PER_S, FrozenTables, ServedTable
 from frazil.tables.table import KeyedView
 from frazil.tables.table_status import KeyedTableStatus
-from frazil.tables.times import offsets_at
+from frazil.tables.times import offsets_at, times_at
 from frazil.tables.topic_feed import FeedCodec
 from frazil.tables.writer import Token, portion_digest, portions_of, table_appends
 from frazil.tables.written_rows import WrittenRows, join_appends
@@ -131,6 +131,12 @@ class KeyedTables:
         """Return the offsets up to which changes had been written at a time. Raises `OutOfRange` if
         the log begins later."""
         return offsets_at(self._log, self.definition(name), time_ms)
+
+    def times_at(self, name: str, partition: int, offsets: Sequence[int]) -> list[int | None]:
+        """Return when changes, by their offsets in order, were written, in milliseconds; None for
+        those that the log no longer has."""
+        topic = self.definition(name).topic
+        return times_at(self._log.partition(topic, partition), offsets)
 
     def create(self, definition: TableDefinition) -> None:
         """Create a table, durably. Raises `Conflict` if there is one of this name."""

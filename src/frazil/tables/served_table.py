@@ -268,8 +268,13 @@ class ServedTable:
     def status(self, all_key_bytes: int) -> KeyedTableStatus:
         """Return how the table does. `all_key_bytes`: of all tables."""
         table = self.table
+        known = self.definition
+        key = [] if known is None else list(known.key)
+        columns = 0 if known is None else len(known.columns)
         if table is None:
-            return KeyedTableStatus(table=self.name, state="failed", trouble=self.failure)
+            return KeyedTableStatus(
+                table=self.name, state="failed", trouble=self.failure, key=key, columns=columns
+            )
         view = table.view()
         partitions = [
             KeyedPartitionStatus(
@@ -290,6 +295,8 @@ class ServedTable:
             table=self.name,
             state=state if self.trouble is None else "degraded",
             trouble=self.trouble,
+            key=key,
+            columns=columns,
             partitions=partitions,
             keys=view.live_count,
             key_bytes=table.key_bytes,

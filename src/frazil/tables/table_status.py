@@ -32,6 +32,8 @@ class KeyedTableStatus(msgspec.Struct, frozen=True, kw_only=True):
         doc("`failed`: the table cannot be read. `degraded`: it works, and `trouble` says why."),
     ]
     trouble: str | None = None
+    key: Annotated[list[str], doc("Names of the key columns, in order.")] = []
+    columns: Annotated[int, doc("Columns of the table.")] = 0
     partitions: list[KeyedPartitionStatus] = []
     keys: Annotated[int, doc("Rows of the table.")] = 0
     key_bytes: Annotated[int, doc("Memory of the key index.")] = 0

@@ -84,6 +84,9 @@ def test_rows_from_their_first_write_to_their_end(there: Served, path: str) -> N
     assert (one["row"]["at"], earlier["row"]["at"]) == ("2026-01-02T03:04:05.5Z", None)
     history = there.ask("GET", f"{path}/history/1").json["versions"]
     assert [version["_change"] for version in history] == ["insert", "update"]
+    now = datetime.datetime.now(datetime.UTC)
+    times = [datetime.datetime.fromisoformat(version["_time"]) for version in history]
+    assert now - datetime.timedelta(minutes=10) < times[0] <= times[1] <= now
     deleted = there.ask("DELETE", f"{path}/rows/1").json["token"]["offsets"]
     ((_, offset),) = deleted.items()
     gone = there.ask("GET", f"{path}/rows/1?at_least={offset}")
@@ -107,6 +110,7 @@ def test_changes_continue_where_the_last_response_ended(there: Served) -> None:
         if begin == answer["end"]:
             break
     assert [change["_offset"] for change in found] == sorted(2 * [0, 1, 2, 3, 4])
+    assert all(change["_time"] is not None for change in found)
     of_zero = [(change["_change"], change["name"]) for change in found if change["id"] == 0]
     assert of_zero == [("insert", "0"), *(("update", str(n)) for n in range(1, 5))]
     narrow = there.ask("GET", f"{path}/changes?from=1&to=2").json

@@ -54,6 +54,13 @@ export const screens: Record<ScreenName, Screen> = {
   },
   topic: { title: "Topic", load: () => import("./topic/Topic.svelte"), hasTime: false },
   group: { title: "Consumer group", load: () => import("./group/Group.svelte"), hasTime: false },
+  tables: {
+    title: "Tables",
+    load: () => import("./tables/Tables.svelte"),
+    hasTime: false,
+    key: "b",
+  },
+  table: { title: "Table", load: () => import("./table/Table.svelte"), hasTime: false },
   sql: { title: "SQL", load: () => import("./sql/Sql.svelte"), hasTime: false, key: "q" },
   pipeline: {
     title: "Pipeline",

@@ -201,7 +201,10 @@ class ChangesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     changes: Annotated[
         list[dict[str, Any]],
-        doc("`_change` (insert, update, delete), `_offset`, and the columns after the change."),
+        doc(
+            "`_change` (insert, update, delete), `_offset`, `_time` when it was written (null if "
+            "the log no longer has it), and the columns after the change."
+        ),
     ]
     next: Annotated[int, doc("Send it as `from` to continue.")]
     end: Annotated[int, doc("First offset that is not known yet.")]
@@ -376,7 +379,7 @@ async def changes(handler: Handler, params: ChangesParams, _: ApiRequest) -> Res
             raise Malformed(f"to is {params.end}, which is below from, {begin}")
         found, next_offset = _some_changes(rows, begin, max(begin, end), params.limit)
         return b'{"changes":[%s],"next":%d,"end":%d}' % (
-            _objects(found, bytes_max),
+            _objects(_with_times(tables, params.table, params.partition, found), bytes_max),
             next_offset,
             rows.end_offset,
         )
@@ -389,8 +392,10 @@ async def history(handler: Handler, params: HistoryParams, _: ApiRequest) -> Res
     tables, bytes_max = handler.tables, handler.config.answer_bytes_max
 
     def load() -> bytes:
-        _, key, view = _view_for(tables, params.table, params.key, params.at_least)
-        return b'{"versions":[%s]}' % _objects(view.history(key), bytes_max)
+        definition, key, view = _view_for(tables, params.table, params.key, params.at_least)
+        partition = partition_of(definition, key)
+        found = _with_times(tables, params.table, partition, view.history(key))
+        return b'{"versions":[%s]}' % _objects(found, bytes_max)
 
     return answer_of_body(await handler.run(load), JSON)
 
@@ -407,6 +412,14 @@ def _some_changes(view: RowsView, begin: int, end: int, limit: int) -> tuple[pa.
         first_left_out += 1  # one write is above the limit, and is not split
     count = sum(offset < first_left_out for offset in offsets)
     return found.slice(0, count), first_left_out
+
+
+def _with_times(
+    tables: KeyedTables, name: str, partition: int, changes: pa.RecordBatch
+) -> pa.RecordBatch:
+    """Add when each change was written."""
+    times = tables.times_at(name, partition, changes["_offset"].to_pylist())
+    return changes.append_column("_time", pa.array(times, pa.timestamp("ms", "UTC")))
 
 
 def _objects(batch: pa.RecordBatch, bytes_max: int) -> bytes:

@@ -1,6 +1,6 @@
 /**
  * What the palette finds besides commands: services, dashboards, saved files, metrics, topics,
- * consumer groups, traces.
+ * consumer groups, tables, traces.
  */
 
 import { get } from "../../lib/api/client";
@@ -9,6 +9,7 @@ import type {
   ConsumerGroups,
   DashboardsAnswer,
   MetricsAnswer,
+  TablesAnswer,
   TopicsAnswer,
   VolumesAnswer,
 } from "../../lib/api/types.gen";
@@ -37,6 +38,7 @@ export function loadItems(signal: AbortSignal): Promise<Command[]>[] {
     metrics(signal),
     topics(signal),
     groups(signal),
+    tables(signal),
   ];
 }
 
@@ -63,7 +65,9 @@ async function metrics(signal: AbortSignal): Promise<Command[]> {
 
 async function topics(signal: AbortSignal): Promise<Command[]> {
   const answer = await get<TopicsAnswer>("api/v1/topics", {}, signal);
-  return answer.topics.map(({ name }) => item("Topic", name, () => linkTo("topic", {}, name)));
+  return answer.topics
+    .filter(({ kind }) => kind !== "internal")
+    .map(({ name }) => item("Topic", name, () => linkTo("topic", {}, name)));
 }
 
 async function groups(signal: AbortSignal): Promise<Command[]> {
@@ -71,6 +75,11 @@ async function groups(signal: AbortSignal): Promise<Command[]> {
   return answer.groups.map(({ group }) =>
     item("Consumer group", group, () => linkTo("group", { name: group })),
   );
+}
+
+async function tables(signal: AbortSignal): Promise<Command[]> {
+  const answer = await get<TablesAnswer>("api/v1/tables", {}, signal);
+  return answer.tables.map(({ table }) => item("Table", table, () => linkTo("table", {}, table)));
 }
 
 async function saved<T extends { readonly title: string; readonly description?: string }>(

@@ -1,6 +1,7 @@
 /** HTTP client of the node's API. Every request can be aborted; failures are `ApiError`. */
 
 import { busy } from "./busy.svelte";
+import { parsedJson } from "../format/json";
 import { ROOT } from "../router/router.svelte";
 import { token } from "./token.svelte";
 
@@ -28,6 +29,16 @@ export async function get<T>(
 ): Promise<T> {
   const response = await request(`${path}${queryString(params)}`, signal ? { signal } : {});
   return (await response.json()) as T;
+}
+
+/** Like `get`; integers that a number cannot hold become `bigint`. */
+export async function getExact<T>(
+  path: string,
+  params: QueryParams = {},
+  signal?: AbortSignal,
+): Promise<T> {
+  const response = await request(`${path}${queryString(params)}`, signal ? { signal } : {});
+  return parsedJson(await response.text()) as T;
 }
 
 export async function send<T>(

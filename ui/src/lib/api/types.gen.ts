@@ -395,6 +395,8 @@ export interface KeyedTableStatus {
   table: string;
   state: "catching_up" | "degraded" | "failed" | "ok";
   trouble?: string | null;
+  key?: string[];
+  columns?: number;
   partitions?: KeyedPartitionStatus[];
   keys?: number;
   key_bytes?: number;

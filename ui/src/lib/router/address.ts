@@ -14,6 +14,8 @@ export const SCREENS = [
   "topics",
   "topic",
   "group",
+  "tables",
+  "table",
   "sql",
   "pipeline",
   "lake",
@@ -24,11 +26,17 @@ export const SCREENS = [
 export type ScreenName = (typeof SCREENS)[number];
 
 /** Screens with an id in their path: `trace/<id>`. */
-const ABOUT_ONE: ReadonlySet<ScreenName> = new Set(["trace", "dashboard", "topic", "view"]);
+const ABOUT_ONE: ReadonlySet<ScreenName> = new Set([
+  "trace",
+  "dashboard",
+  "topic",
+  "table",
+  "view",
+]);
 
 export interface Address {
   readonly screen: ScreenName;
-  /** Id of the trace, dashboard, topic or saved view; empty for other screens. */
+  /** Id of the trace, dashboard, topic, table or saved view; empty for other screens. */
   readonly id: string;
   readonly query: URLSearchParams;
 }

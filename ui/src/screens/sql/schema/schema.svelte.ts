@@ -1,6 +1,7 @@
 /** Tables, columns and functions of the node. */
 
-import { send } from "../../../lib/api/client";
+import { get, send } from "../../../lib/api/client";
+import type { TablesAnswer } from "../../../lib/api/types.gen";
 import { shortType } from "../result/columns";
 
 export interface Column {
@@ -10,7 +11,7 @@ export interface Column {
 
 export interface SchemaTable {
   readonly name: string;
-  readonly group: "Telemetry" | "Views" | "Metric types" | "Topics" | "Metadata";
+  readonly group: (typeof GROUPS)[number];
   readonly columns: readonly Column[];
 }
 
@@ -31,20 +32,46 @@ const ADDED = ["matches", "get_json_object", "time_bucket", "percentile", "now"]
 const TELEMETRY = ["logs", "spans", "entry_spans", "metrics", "dead_letters"];
 const METRIC_TYPES = ["gauges", "sums", "histograms", "exponential_histograms", "summaries"];
 const METADATA = ["snapshots", "statement_audit"];
-export const GROUPS = ["Telemetry", "Views", "Metric types", "Topics", "Metadata"] as const;
+export const GROUPS = [
+  "Telemetry",
+  "Tables",
+  "Views",
+  "Metric types",
+  "Topics",
+  "Metadata",
+] as const;
 
 export async function schemaOf(signal: AbortSignal): Promise<Schema> {
   const ask = (sql: string) => send<Rows>("POST", "api/v1/sql", { sql }, signal);
-  const [columns, functions] = await Promise.all([ask(COLUMNS), ask(FUNCTIONS)]);
+  const [columns, functions, keyed] = await Promise.all([
+    ask(COLUMNS),
+    ask(FUNCTIONS),
+    keyedTables(signal),
+  ]);
   const tables = new Map<string, Column[]>();
   for (const [table, name, type] of columns.rows) {
     if (!table || !name) continue;
     tables.set(table, [...(tables.get(table) ?? []), { name, type: shortType(type ?? "") }]);
   }
   return {
-    tables: [...tables].map(([name, all]) => ({ name, group: groupOf(name), columns: all })),
+    tables: [...tables].map(([name, all]) => ({
+      name,
+      group: keyed.has(name) ? "Tables" : groupOf(name),
+      columns: all,
+    })),
     functions: [...new Set([...functions.rows.map(([name]) => name ?? ""), ...ADDED])].sort(),
   };
+}
+
+/** Names of keyed tables; none if they cannot be listed: they are grouped with views then. */
+async function keyedTables(signal: AbortSignal): Promise<Set<string>> {
+  try {
+    const answer = await get<TablesAnswer>("api/v1/tables", {}, signal);
+    return new Set(answer.tables.map(({ table }) => table));
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return new Set();
+  }
 }
 
 function groupOf(table: string): SchemaTable["group"] {
