@@ -6,10 +6,10 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 import pyarrow as pa
@@ -94,6 +94,25 @@ class Client:
         body = {"sql": text, "format": "arrow"}
         connection, response = self._request("POST", "/api/v1/statements", body, ARROW)
         return result_of_run(_RemoteQuery(connection, response, self.url), NO_ROW_LIMIT)
+
+    def upload(
+        self, stage: str, path: str, chunks: Iterable[bytes], *, overwrite: bool = False
+    ) -> dict[str, Any]:
+        """Store a file in a stage that is a local folder of the node. It is durable on return.
+        `Conflict` if it exists, unless `overwrite`."""
+        target = f"/api/v1/stages/{quote(stage, safe='')}/files/{quote(path)}"
+        headers = {"Content-Type": "application/octet-stream"}
+        query = {"overwrite": "true"} if overwrite else {}
+        connection, response = self._request(
+            "PUT", _with_query(target, query), chunks, "application/json", headers
+        )
+        try:
+            stored: dict[str, Any] = msgspec.json.decode(response.read())
+            return stored
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from None
+        finally:
+            connection.close()
 
     def ask(self, text: str) -> pa.Table:
         """Run one query and return all rows. Functions of `frazil.query` take this method."""
@@ -191,8 +210,10 @@ class Client:
         """Send a request and wait for the response headers. Raises on any status but 200."""
         connection = self._connection()
         headers = {**self._headers, "Accept": accept, **more_headers}
-        encoded = None
-        if body is not None:
+        encoded: Any = None
+        if "Content-Type" in headers:
+            encoded = body  # bytes as they come
+        elif body is not None:
             encoded = msgspec.json.encode(body)
             headers["Content-Type"] = "application/json"
         try:

@@ -35,7 +35,7 @@ from frazil.lake import (
     TopicTables,
     query_spark,
 )
-from frazil.load import Loader
+from frazil.load import Loader, StagedFile
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine, register_views
@@ -75,9 +75,11 @@ class Embedded:
         clock: Clock,
         rows_max: int,
         statements: StatementExecutor,
+        loader: Loader | None,
     ) -> None:
         self._rows_max = rows_max
         self.statements = statements
+        self.loader = loader
         questions_max = 1 if lake is None else lake.config.questions_max
         self._questions = threading.BoundedSemaphore(questions_max)
         self.tier = tier
@@ -139,6 +141,7 @@ class Embedded:
             )
             stack.callback(engine.close)
             register_views(statements, engine)
+            loader = None
             if lake is not None:
                 loader = Loader(
                     lake,
@@ -152,7 +155,9 @@ class Embedded:
                 loader.register(statements)
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
-            opened = cls(tier, engine, lake, followers, clock, config.query.rows_max, statements)
+            opened = cls(
+                tier, engine, lake, followers, clock, config.query.rows_max, statements, loader
+            )
             if lake is not None:
                 maintain = log.maintain if isinstance(log, Log) else lambda: None
                 opened._removal = Removal(lake, log, tier, config.data, clock, maintain)
@@ -235,6 +240,15 @@ class Embedded:
         return its rows. `docs/statements.md` lists them. `who` is for the audit."""
         rows = self.statements.execute(text, who=who, cancel_token=cancel_token)
         return result_of(rows, self._rows_max)
+
+    def upload(
+        self, stage: str, path: str, chunks: Iterable[bytes], *, overwrite: bool = False
+    ) -> StagedFile:
+        """Store a file in a stage that is a local folder. It is durable on return. `Conflict` if it
+        exists, unless `overwrite`."""
+        self._required_lake()
+        assert self.loader is not None
+        return self.loader.upload(stage, path, chunks, overwrite=overwrite)
 
     def ask(self, text: str) -> pa.Table:
         """Run one query and return all rows. Functions of `frazil.query` take this method."""

@@ -175,6 +175,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 sql=embedded.sql,
                 statements=embedded.statements,
                 lake=lake,
+                loader=embedded.loader,
                 clock=clock,
             )
             api, port = on_loop(open_api(rooms))

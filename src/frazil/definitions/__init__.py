@@ -14,7 +14,7 @@ A text is refused unless every statement of it is known. Queries inside statemen
 text: the read-only planner judges them.
 """
 
-from frazil.definitions.audit import Audit, AuditEntry
+from frazil.definitions.audit import Audit, AuditEntry, masked
 from frazil.definitions.changes import (
     DefinitionChange,
     DefinitionKey,
@@ -112,6 +112,7 @@ __all__ = [
     "is_reading",
     "is_statement",
     "kind_of",
+    "masked",
     "parse_statement",
     "parse_statements",
     "wanted_definitions",

@@ -3,6 +3,7 @@
     stage ──list──> files ──infer──> columns ──read, cast, write──> data files ──commit──> table
 
     loader.py       Loader: carries out LIST, DESCRIBE, VALIDATE, COPY INTO and CREATE STAGE
+    preview.py      the first rows of a file
     stages/         folders, buckets and web servers below the roots of the configuration
     formats/        NDJSON, JSON, CSV, Parquet, ORC, Avro and text, with strict types
     copy/           COPY INTO a table, tasks, and COPY INTO a stage
@@ -11,15 +12,19 @@ A file is loaded once: its URI and ETag are in the ledger of the table, in the s
 rows. No value is changed: what does not fit its column is an error with file and line.
 """
 
-from frazil.load.copy.copy_into import LoadProgress, LoadResult
+from frazil.load.copy.columns import type_name
+from frazil.load.copy.copy_into import LoadResult
+from frazil.load.copy.progress import LoadProgress, WorkDone
 from frazil.load.copy.task import FileReport
 from frazil.load.copy.unload import UnloadResult
 from frazil.load.formats.blocks import RowError
 from frazil.load.loader import Loader
+from frazil.load.preview import FilePreview
 from frazil.load.stages.stage import Stage, open_stage, staged_files, upload
 from frazil.load.stages.staged_file import StagedFile
 
 __all__ = [
+    "FilePreview",
     "FileReport",
     "LoadProgress",
     "LoadResult",
@@ -28,7 +33,9 @@ __all__ = [
     "Stage",
     "StagedFile",
     "UnloadResult",
+    "WorkDone",
     "open_stage",
     "staged_files",
+    "type_name",
     "upload",
 ]

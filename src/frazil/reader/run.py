@@ -128,6 +128,7 @@ class ReaderStartup:
             sql=None if embedded is None else embedded.sql,
             statements=None if embedded is None else embedded.statements,
             lake=lake,
+            loader=None if embedded is None else embedded.loader,
             clock=self._clock,
         )
         if self._hello.api_port is not None:

@@ -10,6 +10,7 @@ from frazil.definitions import StatementExecutor
 from frazil.disk import Disk
 from frazil.hot import HotTier
 from frazil.lake import Lake
+from frazil.load import Loader
 from frazil.log import ReadableLog
 from frazil.model import Clock
 from frazil.results import CancelToken, Limits, Result
@@ -52,4 +53,5 @@ class NodeContext:
     sql: Sql | None
     statements: StatementExecutor | None
     lake: Lake | None
+    loader: Loader | None
     clock: Clock

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from frazil.errors import InvalidSetting
-from frazil.model import doc, require_at_least
+from frazil.model import MiB, doc, require_at_least
 
 SCHEMES = ("file", "s3", "gs", "az", "http", "https")
 
@@ -20,9 +20,12 @@ class StagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         doc("Folders and URLs that stages must be below: `/data/in`, `s3://bucket/folder`."),
     ] = msgspec.field(default_factory=list)
     files_max: Annotated[int, doc("Files of a stage that one statement may list.")] = 1_000_000
+    upload_bytes_max: Annotated[
+        int, doc("A file that is uploaded to a stage in a local folder.")
+    ] = 1024 * MiB
 
     def __post_init__(self) -> None:
-        require_at_least(1, "stages", self, ("files_max",))
+        require_at_least(1, "stages", self, ("files_max", "upload_bytes_max"))
         for root in self.roots:
             scheme = root.partition("://")[0] if "://" in root else "file"
             if scheme not in SCHEMES or ("://" not in root and not root.startswith("/")):

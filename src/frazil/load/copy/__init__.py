@@ -3,5 +3,6 @@
 copy_into.py  COPY INTO a table: list, infer, write, commit
 task.py       tasks: infer the schema of files, or load them
 columns.py    declared and inferred columns
+progress.py   what a running load has done
 unload.py     COPY INTO a stage
 """

@@ -24,7 +24,6 @@ from frazil.errors import Conflict, FrazilError, Malformed
 from frazil.lake import (
     LOADED,
     SKIPPED,
-    JobGroup,
     LedgerEntry,
     LoadChange,
     LoadConflict,
@@ -39,6 +38,7 @@ from frazil.lake import (
     plan_new_table,
 )
 from frazil.load.copy.columns import MIXED, read_columns, table_columns, with_declared
+from frazil.load.copy.progress import LoadProgress
 from frazil.load.copy.task import (
     CopyTask,
     CopyTaskResult,
@@ -95,20 +95,6 @@ class LoadResult:
         return sum(report.error_count for report in self.reports)
 
 
-@dataclass(slots=True, kw_only=True)
-class LoadProgress:
-    """What a running load is doing. Set by its thread, read by any."""
-
-    group: JobGroup
-    step: str = "listing files"
-    file_count: int = 0
-    size_bytes: int = 0
-
-    def tasks(self) -> tuple[int, int]:
-        """Return finished and all tasks of the current step."""
-        return self.group.progress()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyContext:
     """What a load needs."""
@@ -132,7 +118,7 @@ def copy_into(statement: CopyIntoTable, stage: Stage, context: CopyContext) -> L
     reason = ""
     for _ in range(ATTEMPTS_MAX):
         load = _Load(statement, stage, context)
-        context.progress.step = "listing files"
+        context.progress.begin("listing files")
         try:
             plan = load.prepare()
             if plan is None:
@@ -166,12 +152,15 @@ def infer_schema(
     files: Sequence[StagedFile],
     file_format: FileFormat,
     do: TaskRunner,
+    progress: LoadProgress,
     *,
     is_lenient: bool = False,
 ) -> pa.Schema:
     """Return the merged schema of all files; with `is_lenient`, of those that can be read."""
+    progress.begin("inferring columns")
     tasks = [
-        InferTask(stage=stage, files=group, file_format=file_format) for group in task_groups(files)
+        InferTask(stage=stage, files=group, file_format=file_format, slot=progress.slot(index))
+        for index, group in enumerate(task_groups(files))
     ]
     schemas = do(run_readable_task if is_lenient else run_infer_task, tasks)
     return finished(merge_schemas(schemas, MIXED.get(file_format.type)))
@@ -210,8 +199,7 @@ class _Load:
         )
         plan = None if table is None else plan_load(table, pa.schema([]))
         self._select(listed, plan)
-        context.progress.file_count = len(self._files)
-        context.progress.size_bytes = sum(file.size_bytes for file in self._files)
+        context.progress.expect(self._files)
         if not self._files:
             return None
         context.before_tasks()
@@ -241,12 +229,12 @@ class _Load:
         return chosen or format_of(self._files[0].path)
 
     def _inferred(self) -> pa.Schema:
-        self._context.progress.step = "inferring columns"
         return infer_schema(
             self._stage,
             self._files,
             self.file_format(),
             self._context.do,
+            self._context.progress,
             is_lenient=self._statement.on_error != "abort",
         )
 
@@ -276,7 +264,7 @@ class _Load:
     def run(self, plan: LoadTable) -> list[CopyTaskResult]:
         """Run the tasks."""
         statement, context = self._statement, self._context
-        context.progress.step = "checking files" if statement.return_errors else "loading files"
+        context.progress.begin("checking files" if statement.return_errors else "loading files")
         target = None if statement.return_errors else plan.target()
         tasks = [
             CopyTask(
@@ -288,6 +276,7 @@ class _Load:
                 policy=self._policy,
                 target=target,
                 name=f"load-{self._unique[:12]}-{index:06d}",
+                slot=context.progress.slot(index),
             )
             for index, group in enumerate(task_groups(self._files))
         ]

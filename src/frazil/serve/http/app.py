@@ -146,20 +146,27 @@ class App:
             # Probes and descriptions have no body; one that is announced is not waited for.
             params = struct_of_query(endpoint.takes, request.query, named)
             return await endpoint.serve(self._handler, params, request)
-        body = await request.body(self._handler.config.body_bytes_max)
-        content_type = request.headers.get("content-type", "")
-        if endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
-            params = struct_of_json(endpoint.takes, body, content_type)
-        elif endpoint.body is not None:
-            content = struct_of_json(endpoint.body_type, body, content_type)
-            values = {**named, endpoint.body: content}
-            params = struct_of_query(endpoint.takes, request.query, values)
-        else:
-            params = struct_of_query(endpoint.takes, request.query, named)
+        params = await self._params(endpoint, named, request)
         name = f"{endpoint.method} {endpoint.path}"
         parent = request.headers.get("traceparent")
         with self._handler.admit(), tracing.span(name, parent=parent):
             return await endpoint.serve(self._handler, params, request)
+
+    async def _params(
+        self, endpoint: Endpoint[Any], named: dict[str, str], request: ApiRequest
+    ) -> Any:
+        """Return the parameters of a request. Reads its body, unless that is bytes."""
+        if endpoint.takes_bytes:
+            return struct_of_query(endpoint.takes, request.query, named)
+        body = await request.body(self._handler.config.body_bytes_max)
+        content_type = request.headers.get("content-type", "")
+        if endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
+            return struct_of_json(endpoint.takes, body, content_type)
+        if endpoint.body is not None:
+            content = struct_of_json(endpoint.body_type, body, content_type)
+            values = {**named, endpoint.body: content}
+            return struct_of_query(endpoint.takes, request.query, values)
+        return struct_of_query(endpoint.takes, request.query, named)
 
     async def _send_stream(
         self, stream: RowStream, request: ApiRequest, send: Send, cors: list[tuple[bytes, bytes]]

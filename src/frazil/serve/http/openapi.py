@@ -138,6 +138,8 @@ def _operation(endpoint: Endpoint[Any], schema_of: dict[Any, Any]) -> dict[str, 
             "required": True,
             "content": {"application/json": {"schema": schema_of[body]}},
         }
+    elif endpoint.takes_bytes:
+        described["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
     if endpoint.is_open:
         described["security"] = []
     return described
