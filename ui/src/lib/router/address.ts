@@ -17,6 +17,7 @@ export const SCREENS = [
   "sql",
   "pipeline",
   "lake",
+  "load",
   "volume",
   "view",
 ] as const;
