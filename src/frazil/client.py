@@ -7,7 +7,7 @@ import http.client
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
@@ -109,6 +109,25 @@ class Client:
     def table(self, name: str) -> RemoteTable:
         """Return a keyed table, to write and to look up rows by key."""
         return RemoteTable(self, name)
+
+    def upload(
+        self, stage: str, path: str, chunks: Iterable[bytes], *, overwrite: bool = False
+    ) -> dict[str, Any]:
+        """Store a file in a stage that is a local folder of the node. It is durable on return.
+        `Conflict` if it exists, unless `overwrite`."""
+        target = f"/api/v1/stages/{quote(stage, safe='')}/files/{quote(path)}"
+        headers = {"Content-Type": "application/octet-stream"}
+        query = {"overwrite": "true"} if overwrite else {}
+        connection, response = self._request(
+            "PUT", _with_query(target, query), chunks, "application/json", headers
+        )
+        try:
+            stored: dict[str, Any] = msgspec.json.decode(response.read())
+            return stored
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from None
+        finally:
+            connection.close()
 
     def ask(self, text: str) -> pa.Table:
         """Run one query and return all rows. Functions of `frazil.query` take this method."""
@@ -222,9 +241,9 @@ class Client:
         """Send a request and wait for the response headers. Raises on any status but 200."""
         connection = self._connection()
         headers = {**self._headers, "Accept": accept, **more_headers}
-        encoded = None
-        if isinstance(body, bytes):
-            encoded = body
+        encoded: Any = None
+        if isinstance(body, bytes) or "Content-Type" in headers:
+            encoded = body  # as it comes
         elif body is not None:
             encoded = msgspec.json.encode(body)
             headers["Content-Type"] = "application/json"

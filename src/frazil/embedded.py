@@ -40,6 +40,7 @@ from frazil.load import (
     ExternalTables,
     Loader,
     PipeScheduler,
+    StagedFile,
     open_pipes,
     parse_document,
     register_external,
@@ -99,12 +100,14 @@ class Embedded:
         rows_max: int,
         statements: StatementExecutor,
         tables: KeyedTables,
-        pipes: PipeScheduler | None = None,
+        pipes: PipeScheduler | None,
+        loader: Loader | None,
     ) -> None:
         self.pipes = pipes
         self._rows_max = rows_max
         self.statements = statements
         self.tables = tables
+        self.loader = loader
         questions_max = 1 if lake is None else lake.config.questions_max
         self._questions = threading.BoundedSemaphore(questions_max)
         self.tier = tier
@@ -194,7 +197,7 @@ class Embedded:
             )
             stack.callback(engine.close)
             register_views(statements, engine)
-            pipes = None
+            pipes, loader = None, None
             if lake is not None:
                 loader = Loader(
                     lake,
@@ -221,7 +224,9 @@ class Embedded:
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
             rows_max = config.query.rows_max
-            opened = cls(tier, engine, lake, followers, clock, rows_max, statements, tables, pipes)
+            opened = cls(
+                tier, engine, lake, followers, clock, rows_max, statements, tables, pipes, loader
+            )
             if lake is not None:
                 maintain = log.maintain if isinstance(log, Log) else lambda: None
                 opened._removal = Removal(lake, log, tier, config.data, clock, maintain)
@@ -328,6 +333,15 @@ class Embedded:
         return its rows. `docs/statements.md` lists them. `who` is for the audit."""
         rows = self.statements.execute(text, who=who, cancel_token=cancel_token)
         return result_of(rows, self._rows_max)
+
+    def upload(
+        self, stage: str, path: str, chunks: Iterable[bytes], *, overwrite: bool = False
+    ) -> StagedFile:
+        """Store a file in a stage that is a local folder. It is durable on return. `Conflict` if it
+        exists, unless `overwrite`."""
+        self._required_lake()
+        assert self.loader is not None
+        return self.loader.upload(stage, path, chunks, overwrite=overwrite)
 
     def ask(self, text: str) -> pa.Table:
         """Run one query and return all rows. Functions of `frazil.query` take this method."""

@@ -51,7 +51,7 @@ OWNERS: dict[str, set[str] | None] = {
     "opentelemetry": {"self_tracing", "ingest", "otlp_client", "otlp_files"},
     "shtab": {"cli"},
     "uvloop": {"cli", "reader"},
-    "zstandard": {"ingest", "otlp_files"},
+    "zstandard": {"ingest", "load", "otlp_files"},
     "confluent_kafka": {"lake", "cli"},
     "py4j": {"lake"},
     "pyspark": {"lake"},

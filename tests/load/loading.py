@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 
 from frazil.definitions import CopyIntoTable, CreateStage, parse_statement
 from frazil.lake import JobGroup, LakeView, open_catalog
-from frazil.load.copy.copy_into import CopyContext, LoadProgress, LoadResult, copy_into
+from frazil.load.copy.copy_into import CopyContext, LoadResult, copy_into
+from frazil.load.copy.progress import LoadProgress
 from frazil.load.stages.stage import Stage, open_stage
 from frazil.model import SystemClock, SystemRand
 from frazil.model.arrow import TABLES
@@ -40,6 +42,8 @@ class Loading:
             {},
         )
 
+        self.progress = LoadProgress(group=JobGroup("test"))
+
     def put(self, name: str, data: bytes) -> Path:
         path = self.files / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,15 +60,16 @@ class Loading:
             clock=SystemClock(),
             rand=SystemRand(),
             files_max=1000,
-            progress=LoadProgress(group=JobGroup("test")),
+            progress=self.progress,
             before_tasks=before_tasks,
         )
         return copy_into(statement, self.stage, context)
 
+    def table(self, name: str) -> pa.Table:
+        return self.catalog.load_table(f"{CONFIG.namespace}.{name}").scan().to_arrow()
+
     def rows(self, table: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (
-            self.catalog.load_table(f"{CONFIG.namespace}.{table}").scan().to_arrow().to_pylist()
-        )
+        found: list[dict[str, Any]] = self.table(table).to_pylist()
         return found
 
 

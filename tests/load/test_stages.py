@@ -105,6 +105,33 @@ def test_upload_appears_as_a_whole_and_once(tmp_path: Path) -> None:
     assert sorted(path.name for path in (loading.files / "deep").iterdir()) == ["a.csv"]
 
 
+def test_two_uploads_of_one_name_do_not_mix(tmp_path: Path) -> None:
+    """The second one is refused while the first one runs; a crash leaves nothing that harms."""
+    loading = Loading(tmp_path)
+
+    def chunks() -> Iterator[bytes]:
+        yield b"first"
+        with pytest.raises(Conflict, match="is being uploaded"):
+            upload(loading.stage, "a.csv", [b"second"], overwrite=True)
+        yield b" whole"
+
+    upload(loading.stage, "a.csv", chunks(), overwrite=False)
+    assert (loading.files / "a.csv").read_bytes() == b"first whole"
+    # As after a crash between the two names of a file.
+    (loading.files / ".a.csv.upload").hardlink_to(loading.files / "a.csv")
+    with pytest.raises(RuntimeError):
+        upload(loading.stage, "a.csv", failing(), overwrite=True)
+    assert (loading.files / "a.csv").read_bytes() == b"first whole"
+    upload(loading.stage, "a.csv", [b"new"], overwrite=True)
+    assert (loading.files / "a.csv").read_bytes() == b"new"
+    assert [path.name for path in loading.files.iterdir()] == ["a.csv"]
+
+
+def failing() -> Iterator[bytes]:
+    yield b"some"
+    raise RuntimeError
+
+
 def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
     loading = Loading(tmp_path)
     path = loading.put("a.ndjson", b'{"a":1}\n')

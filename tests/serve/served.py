@@ -177,6 +177,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 pipes=embedded.pipes,
                 tables=embedded.tables,
                 lake=lake,
+                loader=embedded.loader,
                 clock=clock,
             )
             api, port = on_loop(open_api(rooms))

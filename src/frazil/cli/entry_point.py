@@ -26,6 +26,7 @@ VERBS = (
     "status",
     "sql",
     "apply",
+    "upload",
     "tail",
     "trace",
     "services",

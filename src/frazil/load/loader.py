@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -28,23 +29,26 @@ from frazil.definitions import (
     ValidateStage,
     done,
     drop_definition,
+    masked,
 )
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unknown
 from frazil.lake import JobGroup, Lake, TaskRunner, do_on, find_table, open_catalog
 from frazil.load.copy.columns import read_columns, table_columns, type_name
 from frazil.load.copy.copy_into import (
     CopyContext,
-    LoadProgress,
     LoadResult,
     copy_into,
     infer_schema,
     selected_files,
     unloaded_files,
 )
+from frazil.load.copy.progress import LoadProgress
 from frazil.load.copy.task import CopyTask, ErrorPolicy, FileReport, run_copy_task, task_groups
 from frazil.load.copy.unload import UnloadResult, unload
 from frazil.load.formats.reader import format_of
-from frazil.load.stages.stage import Stage, open_stage
+from frazil.load.preview import FilePreview, preview_file
+from frazil.load.stages.location import checked_path
+from frazil.load.stages.stage import Stage, open_stage, upload
 from frazil.load.stages.staged_file import StagedFile
 from frazil.model import Clock, Rand
 from frazil.results import CancelToken, Result
@@ -137,8 +141,8 @@ class Loader:
         self._rand = rand
         self._runner = runner or (lambda group: do_on(lake.session, group))
         self._slots = threading.BoundedSemaphore(LOADS_MAX)
-        self.running: dict[str, LoadProgress] = {}
-        """Running loads by id. Read by any thread."""
+        self._lock = threading.Lock()
+        self._running: dict[str, LoadProgress] = {}
 
     def register(self, executor: StatementExecutor) -> None:
         """Carry out statements about stages."""
@@ -174,22 +178,71 @@ class Loader:
     @contextmanager
     def tasks(self, cancel_token: CancelToken) -> Iterator[TaskRunner]:
         """Yield what infers columns, as one of the loads. `Overloaded` if there are too many."""
-        with self._job(cancel_token) as progress:
-            progress.step = "inferring columns"
+        with self._job(cancel_token, "", "") as progress:
+            progress.begin("inferring columns")
             yield self._runner(progress.group)
+
+    def files(self, name: str, path: str, limit: int) -> tuple[list[StagedFile], bool]:
+        """Return some files of a stage below a path, and whether there are more."""
+        stage = self.stage(name)
+        prefix = checked_path(path.strip("/"))
+        found = (
+            file
+            for file in stage.open().list(prefix)
+            if not prefix or file.path == prefix or file.path.startswith(f"{prefix}/")
+        )
+        files = list(islice(found, limit + 1))
+        return files[:limit], len(files) > limit
+
+    def preview(
+        self, name: str, path: str, file_format: FileFormat | None, rows_max: int
+    ) -> FilePreview:
+        """Return the first rows of a file. `Unknown` if there is no such file."""
+        stage = self.stage(name)
+        store = stage.open()
+        file = store.head(checked_path(path))
+        return preview_file(store, file, file_format or stage.file_format, rows_max)
+
+    def upload(
+        self, name: str, path: str, chunks: Iterable[bytes], *, overwrite: bool
+    ) -> StagedFile:
+        """Write a file to a stage in a local folder, durably. `Conflict` if it exists, `TooLarge`
+        above `stages.upload_bytes_max`: then nothing is written."""
+        limited = _limited(chunks, self._config.upload_bytes_max)
+        return upload(self.stage(name), path, limited, overwrite=overwrite)
+
+    def running(self) -> list[LoadProgress]:
+        """Return the loads that run now, DESCRIBE and VALIDATE among them, the oldest first."""
+        with self._lock:
+            return list(self._running.values())
+
+    def cancel(self, load_id: str) -> LoadProgress:
+        """Cancel a load: nothing is committed, unless its commit has begun. `Unknown` if it does
+        not run (any more)."""
+        with self._lock:
+            found = self._running.get(load_id)
+        if found is None:
+            raise Unknown(f"there is no running load {load_id}; it may have ended")
+        found.group.cancel()
+        return found
 
     def copy(
         self,
         statement: CopyIntoTable,
         cancel_token: CancelToken | None = None,
         *,
+        text: str = "",
+        who: str = "",
         waits: bool = False,
     ) -> LoadResult:
-        """Run a COPY INTO a table. If there are too many loads, wait with `waits`, or raise
-        `Overloaded`."""
+        """Run a COPY INTO a table. Its text, and who sent it, are shown while it runs. If there are
+        too many loads, wait with `waits`, or raise `Overloaded`."""
         self._engine.check_loaded_name(statement.table)
         stage = self.stage(statement.source.stage)
-        with self._job(cancel_token, waits=waits) as progress, closing(self._catalog()) as catalog:
+        with (
+            self._job(cancel_token, text, who, waits=waits) as progress,
+            closing(self._catalog()) as catalog,
+        ):
             result = copy_into(
                 statement,
                 stage,
@@ -222,7 +275,7 @@ class Loader:
 
     @contextmanager
     def _job(
-        self, cancel_token: CancelToken | None, *, waits: bool = False
+        self, cancel_token: CancelToken | None, text: str, who: str, *, waits: bool = False
     ) -> Iterator[LoadProgress]:
         """Yield the progress of a new load. If there are too many, wait, or raise `Overloaded`."""
         while not self._slots.acquire(timeout=SLOT_POLL_S if waits else 0):
@@ -232,14 +285,23 @@ class Loader:
                 continue
             raise Overloaded(f"{LOADS_MAX} loads are running, which is the limit; retry later")
         name = f"load-{self._rand.getrandbits(64):016x}"
-        progress = LoadProgress(group=JobGroup(name))
-        self.running[name] = progress
+        progress = LoadProgress(
+            group=JobGroup(name),
+            statement=masked(text),
+            who=who,
+            start_ms=self._clock.wall_ms(),
+            folder=self._lake.data_folder / "lake" / "scratch",
+        )
+        with self._lock:
+            self._running[name] = progress
         try:
             if cancel_token is not None:
                 cancel_token.attach(_Cancelling(progress.group))
             yield progress
         finally:
-            del self.running[name]
+            with self._lock:
+                del self._running[name]
+            progress.remove()
             self._slots.release()
 
     def _create_stage(self, call: StatementCall) -> pa.Table:
@@ -289,22 +351,23 @@ class Loader:
     def _describe(self, call: StatementCall) -> pa.Table:
         statement = call.statement
         assert isinstance(statement, DescribeStage)
-        with self._job(call.cancel_token) as progress:
-            progress.step = "inferring columns"
+        with self._job(call.cancel_token, call.parsed.text, call.who) as progress:
             stage, files, file_format = self._selected(statement)
-            schema = infer_schema(stage, files, file_format, self._runner(progress.group))
+            progress.expect(files)
+            do = self._runner(progress.group)
+            schema = infer_schema(stage, files, file_format, do, progress)
         rows = [{"column_name": field.name, "type": type_name(field.type)} for field in schema]
         return pa.Table.from_pylist(rows, DESCRIBE_SCHEMA)
 
     def _validate(self, call: StatementCall) -> pa.Table:
         statement = call.statement
         assert isinstance(statement, ValidateStage)
-        with self._job(call.cancel_token) as progress:
+        with self._job(call.cancel_token, call.parsed.text, call.who) as progress:
             do = self._runner(progress.group)
             stage, files, file_format = self._selected(statement)
-            progress.step = "inferring columns"
-            schema = infer_schema(stage, files, file_format, do, is_lenient=True)
-            progress.step = "checking files"
+            progress.expect(files)
+            schema = infer_schema(stage, files, file_format, do, progress, is_lenient=True)
+            progress.begin("checking files")
             tasks = [
                 CopyTask(
                     stage=stage,
@@ -315,8 +378,9 @@ class Loader:
                     policy=ErrorPolicy(on_error="continue"),
                     target=None,
                     name="validate",
+                    slot=progress.slot(index),
                 )
-                for group in task_groups(files)
+                for index, group in enumerate(task_groups(files))
             ]
             reports = [report for result in do(run_copy_task, tasks) for report in result.reports]
         return _report_rows(reports, is_full=True)
@@ -335,7 +399,7 @@ class Loader:
 
     def _copy(self, call: StatementCall) -> pa.Table:
         assert isinstance(call.statement, CopyIntoTable)
-        result = self.copy(call.statement, call.cancel_token)
+        result = self.copy(call.statement, call.cancel_token, text=call.parsed.text, who=call.who)
         return _report_rows(result.reports, is_full=call.statement.return_errors)
 
     def _unload(self, call: StatementCall) -> pa.Table:
@@ -343,6 +407,18 @@ class Loader:
         result = self.unload(call.statement, call.cancel_token)
         rows = [{"file": file.uri, "size_bytes": file.size_bytes} for file in result.files]
         return pa.Table.from_pylist(rows, UNLOAD_SCHEMA)
+
+
+def _limited(chunks: Iterable[bytes], bytes_max: int) -> Iterator[bytes]:
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > bytes_max:
+            raise TooLarge(
+                f"the file has more than {bytes_max} bytes, which is stages.upload_bytes_max: "
+                "nothing was written; raise it, or copy the file into the folder of the stage"
+            )
+        yield chunk
 
 
 def _whole(result: Result) -> Iterator[pa.RecordBatch]:

@@ -132,6 +132,7 @@ class ReaderStartup:
             pipes=None if embedded is None else embedded.pipes,
             tables=None if embedded is None else embedded.tables,
             lake=lake,
+            loader=None if embedded is None else embedded.loader,
             clock=self._clock,
         )
         if self._hello.api_port is not None:

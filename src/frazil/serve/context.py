@@ -10,7 +10,7 @@ from frazil.definitions import StatementExecutor
 from frazil.disk import Disk
 from frazil.hot import HotTier
 from frazil.lake import Lake
-from frazil.load import PipeScheduler
+from frazil.load import Loader, PipeScheduler
 from frazil.log import ReadableLog
 from frazil.model import Clock
 from frazil.results import CancelToken, Limits, Result, WriteToken
@@ -57,4 +57,5 @@ class NodeContext:
     pipes: PipeScheduler | None
     tables: KeyedTables | None
     lake: Lake | None
+    loader: Loader | None
     clock: Clock

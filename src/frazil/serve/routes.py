@@ -29,12 +29,14 @@ from frazil.serve.api import (
     groups,
     lake_jobs,
     lake_tables,
+    loads,
     logs,
     metrics,
     queries,
     retention,
     search,
     services,
+    stages,
     statements,
     status,
     tables,
@@ -110,6 +112,9 @@ def groups_of() -> tuple[EndpointGroup, ...]:
         ),
         EndpointGroup(name="saved", about="Saved views and queries.", endpoints=_SAVED),
         EndpointGroup(name="lake", about="The Iceberg tables.", endpoints=_LAKE),
+        EndpointGroup(
+            name="load", about="Stages with their files, and running loads.", endpoints=_LOAD
+        ),
         EndpointGroup(name="demo", about="Demo data.", endpoints=_DEMO),
         EndpointGroup(
             name="operating", about="Status, health and metrics of the node.", endpoints=_OPERATING
@@ -262,6 +267,42 @@ _LAKE = (
     _get("/api/v1/snapshots", lake_jobs.Snapshots, lake_jobs.snapshots),
     _get("/api/v1/lake", lake_tables.LakeAnswer, lake_tables.tables),
     _get("/api/v1/lake/tables/{name}", lake_tables.LakeTableAnswer, lake_tables.one, **_MISSING),
+)
+_BY_STATEMENTS: dict[str, Any] = {"takes_statements": True}
+_LOAD = (
+    _get(
+        "/api/v1/stages/{stage}/files",
+        stages.StageFiles,
+        stages.files,
+        **_MISSING,
+        **_BY_STATEMENTS,
+    ),
+    _endpoint(
+        "PUT",
+        "/api/v1/stages/{stage}/files/{path}",
+        stages.StageFile,
+        stages.upload,
+        takes_rest=True,
+        takes_bytes=True,
+        statuses=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+        **_BY_STATEMENTS,
+    ),
+    _get(
+        "/api/v1/stages/{stage}/preview",
+        stages.PreviewAnswer,
+        stages.preview,
+        statuses=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+        **_BY_STATEMENTS,
+    ),
+    _get("/api/v1/loads", loads.LoadsAnswer, loads.list_loads),
+    _endpoint(
+        "DELETE",
+        "/api/v1/loads/{id}",
+        loads.RunningLoad,
+        loads.cancel_load,
+        **_MISSING,
+        **_BY_STATEMENTS,
+    ),
 )
 _DEMO = (
     _get("/api/v1/demo", DemoState, demo.demo_state),

@@ -69,6 +69,7 @@ export const screens: Record<ScreenName, Screen> = {
     key: "p",
   },
   lake: { title: "Lake", load: () => import("./lake/Lake.svelte"), hasTime: false, key: "i" },
+  load: { title: "Load", load: () => import("./load/Load.svelte"), hasTime: false, key: "f" },
   volume: {
     title: "Volume",
     load: () => import("./volume/Volume.svelte"),

@@ -6,6 +6,7 @@ doctor.py       check everything a node needs
 status.py       show node status
 sql.py          query with SQL
 apply.py        make a node have the definitions of a folder
+upload.py       store a file in a stage
 tail.py         print records as they arrive
 trace.py        show a trace, or list the newest
 services.py     show request rate, error rate and latency of services

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from frazil.cli.terminal.load_progress import load_progress
 from frazil.definitions import is_statement
 from frazil.errors import Malformed
 from frazil.results import Limits, Result
@@ -21,4 +22,5 @@ def start(
         return node.sql(text, limits=limits, engine=engine)
     if engine is not None:
         raise Malformed(f"--engine {engine} is for queries; leave it out for statements")
-    return node.execute(text)
+    with load_progress(node, text):
+        return node.execute(text)

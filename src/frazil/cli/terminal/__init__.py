@@ -8,5 +8,6 @@ table.py       Table: rows in boxes, or one line per column
 cells.py       rows of a result as table cells
 output.py      write to standard output, or atomically to a file
 progress.py    ProgressLine: progress of long work, on standard error
+load_progress.py  progress of a COPY
 wait.py        run long work while showing its progress
 """

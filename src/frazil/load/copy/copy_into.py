@@ -25,7 +25,6 @@ from frazil.errors import Conflict, FrazilError, Malformed
 from frazil.lake import (
     LOADED,
     SKIPPED,
-    JobGroup,
     LedgerEntry,
     LoadChange,
     LoadConflict,
@@ -48,6 +47,7 @@ from frazil.load.copy.columns import (
     with_declared,
     with_staged,
 )
+from frazil.load.copy.progress import LoadProgress
 from frazil.load.copy.task import (
     CopyTask,
     CopyTaskResult,
@@ -106,20 +106,6 @@ class LoadResult:
         return sum(report.error_count for report in self.reports)
 
 
-@dataclass(slots=True, kw_only=True)
-class LoadProgress:
-    """What a running load is doing. Set by its thread, read by any."""
-
-    group: JobGroup
-    step: str = "listing files"
-    file_count: int = 0
-    size_bytes: int = 0
-
-    def tasks(self) -> tuple[int, int]:
-        """Return finished and all tasks of the current step."""
-        return self.group.progress()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyContext:
     """What a load needs."""
@@ -143,7 +129,7 @@ def copy_into(statement: CopyIntoTable, stage: Stage, context: CopyContext) -> L
     reason = ""
     for _ in range(ATTEMPTS_MAX):
         load = _Load(statement, stage, context)
-        context.progress.step = "listing files"
+        context.progress.begin("listing files")
         try:
             plan = load.prepare()
             if plan is None:
@@ -192,12 +178,21 @@ def infer_schema(
     files: Sequence[StagedFile],
     file_format: FileFormat,
     do: TaskRunner,
+    progress: LoadProgress | None = None,
     *,
     is_lenient: bool = False,
 ) -> pa.Schema:
     """Return the merged schema of all files; with `is_lenient`, of those that can be read."""
+    if progress is not None:
+        progress.begin("inferring columns")
     tasks = [
-        InferTask(stage=stage, files=group, file_format=file_format) for group in task_groups(files)
+        InferTask(
+            stage=stage,
+            files=group,
+            file_format=file_format,
+            slot=None if progress is None else progress.slot(index),
+        )
+        for index, group in enumerate(task_groups(files))
     ]
     schemas = do(run_readable_task if is_lenient else run_infer_task, tasks)
     return finished(merge_schemas(schemas, MIXED.get(file_format.type)))
@@ -238,8 +233,7 @@ class _Load:
         )
         plan = None if table is None else plan_load(table, pa.schema([]))
         self._select(listed, plan)
-        context.progress.file_count = len(self._files)
-        context.progress.size_bytes = sum(file.size_bytes for file in self._files)
+        context.progress.expect(self._files)
         if not self._files:
             return None
         context.before_tasks()
@@ -275,12 +269,12 @@ class _Load:
 
     def _inferred(self) -> pa.Schema:
         """Return the columns of the rows to load: of the files, or of the SELECT over them."""
-        self._context.progress.step = "inferring columns"
         staged = infer_schema(
             self._stage,
             self._files,
             self.file_format(),
             self._context.do,
+            self._context.progress,
             is_lenient=self._statement.on_error != "abort",
         )
         if not self._statement.query:
@@ -324,7 +318,7 @@ class _Load:
     def run(self, plan: LoadTable) -> list[CopyTaskResult]:
         """Run the tasks."""
         statement, context = self._statement, self._context
-        context.progress.step = "checking files" if statement.return_errors else "loading files"
+        context.progress.begin("checking files" if statement.return_errors else "loading files")
         target = None if statement.return_errors else plan.target()
         tasks = [
             CopyTask(
@@ -337,6 +331,7 @@ class _Load:
                 target=target,
                 name=f"load-{self._unique[:12]}-{index:06d}",
                 transform=self._transform,
+                slot=context.progress.slot(index),
             )
             for index, group in enumerate(task_groups(self._files))
         ]

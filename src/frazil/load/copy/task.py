@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,13 +13,14 @@ from frazil.definitions import FileFormat, OnError
 from frazil.errors import Malformed, TooLarge
 from frazil.lake import LoadedFile, LoadTarget, LoadWriter, attempt_name
 from frazil.load.copy.columns import MIXED
+from frazil.load.copy.progress import ProgressSlot, TaskProgress, WatchedStore
 from frazil.load.copy.transform import Transform, transformed, without_rows
 from frazil.load.formats.blocks import Block, RowError, row_error
 from frazil.load.formats.reader import infer_file, read_file
 from frazil.load.formats.type_merge import merge_schemas
-from frazil.load.stages.stage import Stage, StageStore
+from frazil.load.stages.stage import FileSource, Stage
 from frazil.load.stages.staged_file import StagedFile
-from frazil.model import MiB
+from frazil.model import MiB, SystemClock
 
 ERRORS_KEPT = 100
 """Errors of a file that are reported; all are counted."""
@@ -59,6 +60,7 @@ class InferTask:
     stage: Stage
     files: tuple[StagedFile, ...]
     file_format: FileFormat
+    slot: ProgressSlot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,7 @@ class CopyTask:
     """Prefix of the data files, unique per task."""
     transform: Transform | None = None
     """What is done with the rows of a file before they are rows of the table."""
+    slot: ProgressSlot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,25 +109,25 @@ def task_groups(files: Sequence[StagedFile]) -> list[tuple[StagedFile, ...]]:
 
 def run_infer_task(task: InferTask) -> pa.Schema:
     """Return the merged schema of files, before `finished`."""
-    store = task.stage.open()
-    schemas = []
-    for file in task.files:
-        try:
-            schemas.append(infer_file(store, file, task.file_format))
-        except (Malformed, TooLarge) as error:
-            raise Malformed(f"{file.uri}: {error}") from error
-    return merge_schemas(schemas, MIXED.get(task.file_format.type))
+    return _merged_schema(task, is_lenient=False)
 
 
 def run_readable_task(task: InferTask) -> pa.Schema:
     """Like `run_infer_task`, without files that cannot be read: those are errors of the load."""
+    return _merged_schema(task, is_lenient=True)
+
+
+def _merged_schema(task: InferTask, *, is_lenient: bool) -> pa.Schema:
     store = task.stage.open()
     schemas = []
-    for file in task.files:
-        try:
-            schemas.append(infer_file(store, file, task.file_format))
-        except (Malformed, TooLarge):
-            continue
+    with closing(TaskProgress(task.slot, SystemClock())) as progress:
+        for file in task.files:
+            try:
+                schemas.append(infer_file(store, file, task.file_format))
+            except (Malformed, TooLarge) as error:
+                if not is_lenient:
+                    raise Malformed(f"{file.uri}: {error}") from error
+            progress.finished(file, 0)
     return merge_schemas(schemas, MIXED.get(task.file_format.type))
 
 
@@ -134,18 +137,19 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
     Raises `Malformed` for the first error if the statement is to abort, and `Conflict` for a file
     that was changed after it was listed.
     """
-    store = task.stage.open()
+    store = WatchedStore(task.stage.open())
     read = _reader(task, store)
     reports = []
-    with ExitStack() as undo:
+    with closing(TaskProgress(task.slot, SystemClock())) as progress, ExitStack() as undo:
         writer = None
         if task.target is not None:
             writer = LoadWriter(task.target, attempt_name(task.name))
             undo.callback(writer.discard)
         errors_left = task.policy.max_errors
         for file in task.files:
-            report = _load_file(file, partial(read, file), writer, task)
+            report = _load_file(file, _counted(partial(read, file), store, progress), writer, task)
             reports.append(report)
+            progress.finished(file, report.row_count)
             if errors_left is not None:
                 errors_left -= report.error_count
                 if errors_left < 0:
@@ -155,7 +159,7 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
     return CopyTaskResult(reports=tuple(reports), files=files)
 
 
-def _reader(task: CopyTask, store: StageStore) -> Callable[[StagedFile], Iterator[Block]]:
+def _reader(task: CopyTask, store: FileSource) -> Callable[[StagedFile], Iterator[Block]]:
     """Return what yields the rows to load of a file."""
     transform = task.transform
     if transform is None:
@@ -173,7 +177,7 @@ def _reader(task: CopyTask, store: StageStore) -> Callable[[StagedFile], Iterato
 
 def _load_file(
     file: StagedFile,
-    blocks: Callable[[], Iterator[Block]],
+    blocks: Iterator[Block],
     writer: LoadWriter | None,
     task: CopyTask,
 ) -> FileReport:
@@ -183,7 +187,7 @@ def _load_file(
     kept: list[RowError] = []
     is_skipped = False
     try:
-        for block in blocks():
+        for block in blocks:
             count += len(block.errors)
             kept += block.errors[: ERRORS_KEPT - len(kept)]
             rows += block.rows.num_rows
@@ -213,6 +217,16 @@ def _load_file(
         errors=tuple(kept),
         is_skipped=is_skipped,
     )
+
+
+def _counted(
+    read: Callable[[], Iterator[Block]], store: WatchedStore, progress: TaskProgress
+) -> Iterator[Block]:
+    rows = 0
+    for block in read():
+        rows += block.rows.num_rows
+        progress.reading(store.position(), rows)
+        yield block
 
 
 class _Aborted(Malformed):

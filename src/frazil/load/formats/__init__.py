@@ -10,6 +10,7 @@ json_documents.py  JSON arrays and documents over several lines
 csv_rows.py        CSV
 columnar.py        Parquet and ORC
 avro_rows.py       Avro
+avro_zstd.py       Avro with blocks of Zstandard
 text_cast.py       strict casts from text
 typed_cast.py      strict casts between types
 type_merge.py      merges types upward

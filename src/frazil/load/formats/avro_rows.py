@@ -9,6 +9,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from frazil.errors import Malformed
+from frazil.load.formats.avro_zstd import without_zstd
 from frazil.load.formats.blocks import Block
 from frazil.load.formats.type_merge import DEPTH_MAX
 from frazil.load.formats.typed_cast import cast_rows, check_columns, table_schema
@@ -61,7 +62,7 @@ def _reader(stream: IO[bytes]) -> Any:
     import fastavro
 
     try:
-        return fastavro.reader(stream)
+        return fastavro.reader(without_zstd(stream))
     except (ValueError, EOFError, KeyError) as error:
         raise Malformed(f"it is not an Avro file: {error}") from error
 

@@ -15,11 +15,12 @@ TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*("|\\?\Z)|[{}\[\]]', re.DOTALL)
 SPACE = b" \t\r\n"
 
 
-def document_chunks(stream: IO[bytes]) -> Iterator[LineChunk]:
-    """Yield the objects of a file as lines. `Malformed` if it holds something else."""
+def document_chunks(stream: IO[bytes], *, is_cut: bool = False) -> Iterator[LineChunk]:
+    """Yield the objects of a file as lines. `Malformed` if it holds something else. `is_cut`: the
+    stream may end anywhere."""
     lines: list[bytes] = []
     size, first = 0, 1
-    for document in _documents(stream):
+    for document in _documents(stream, is_cut):
         # A line break inside a string would be wrong JSON, and one outside is white space.
         line = document.replace(b"\n", b" ").replace(b"\r", b" ")
         lines.append(line)
@@ -31,7 +32,7 @@ def document_chunks(stream: IO[bytes]) -> Iterator[LineChunk]:
         yield LineChunk(first_line=first, data=b"\n".join((*lines, b"")))
 
 
-def _documents(stream: IO[bytes]) -> Iterator[bytes]:
+def _documents(stream: IO[bytes], is_cut: bool) -> Iterator[bytes]:
     """Yield each object, without what is between them."""
     data = bytes(stream.read(CHUNK_BYTES)).removeprefix(BOM)
     base = 1 if data.lstrip(SPACE).startswith(b"[") else 0
@@ -70,6 +71,8 @@ def _documents(stream: IO[bytes]) -> Iterator[bytes]:
         data, at, begin = data[begin:] + more, at - begin, 0
         if len(data) > LINE_BYTES_MAX + CHUNK_BYTES:
             raise TooLarge(f"a JSON object has more than {LINE_BYTES_MAX} bytes")
+    if is_cut:
+        return
     if depth or (base and not is_over):
         raise Malformed("the JSON file ends in the middle of an object or array")
     _check_between(data[begin:], is_over=is_over)

@@ -24,7 +24,7 @@ from frazil.load.formats.csv_rows import infer_csv, read_csv
 from frazil.load.formats.json_documents import document_chunks
 from frazil.load.formats.lines import LineChunk, line_chunks
 from frazil.load.formats.ndjson import infer_ndjson, read_ndjson
-from frazil.load.stages.stage import StageStore
+from frazil.load.stages.stage import FileSource
 from frazil.load.stages.staged_file import StagedFile
 
 EXTENSIONS: dict[str, FormatType] = {
@@ -55,7 +55,7 @@ def format_of(path: str) -> FileFormat:
     return FileFormat(type=EXTENSIONS[extension])
 
 
-def infer_file(store: StageStore, file: StagedFile, file_format: FileFormat) -> pa.Schema:
+def infer_file(store: FileSource, file: StagedFile, file_format: FileFormat) -> pa.Schema:
     """Return the schema of a file, before `finished`. Reads all of it, unless it has a schema."""
     with _opened(store, file, file_format) as stream:
         match file_format.type:
@@ -77,7 +77,7 @@ def infer_file(store: StageStore, file: StagedFile, file_format: FileFormat) -> 
 
 
 def read_file(
-    store: StageStore,
+    store: FileSource,
     file: StagedFile,
     file_format: FileFormat,
     schema: pa.Schema,
@@ -111,7 +111,7 @@ def read_file(
 
 
 @contextmanager
-def _opened(store: StageStore, file: StagedFile, file_format: FileFormat) -> Iterator[IO[bytes]]:
+def _opened(store: FileSource, file: StagedFile, file_format: FileFormat) -> Iterator[IO[bytes]]:
     """Yield the bytes of a file, decompressed if it is text."""
     source = store.open(file)
     try:

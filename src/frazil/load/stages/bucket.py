@@ -108,7 +108,7 @@ class Bucket:
 
         try:
             yield
-        except (exceptions.PreconditionError, exceptions.NotFoundError) as error:
+        except (exceptions.PreconditionError, exceptions.NotFoundError, FileNotFoundError) as error:
             if file is not None:
                 raise changed(file) from error
             raise Unknown(f"{self._location.url} cannot {what}: {_reason(error)}") from error

@@ -5,6 +5,7 @@ Below the root no symbolic link is followed, by any operation: paths are opened 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import tempfile
@@ -69,33 +70,58 @@ class LocalFolder:
 
     def put(self, path: str, chunks: Iterable[bytes], *, overwrite: bool) -> StagedFile:
         """Write a file durably. It appears as a whole."""
-        with self._parent(path, creates=True) as (parent, name):
-            unfinished = f"{HIDDEN}{name}.upload"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with self._parent(path, creates=True) as (parent, name), ExitStack() as undo:
             try:
-                stream: BinaryIO
-                with os.fdopen(os.open(unfinished, flags, 0o644, dir_fd=parent), "wb") as stream:
-                    for chunk in chunks:
-                        stream.write(chunk)
-                    stream.flush()
-                    os.fsync(stream.fileno())
+                if not overwrite and _exists(name, parent):
+                    raise FileExistsError
+                unfinished = f"{HIDDEN}{name}.upload"
+                stream = undo.enter_context(self._unfinished(unfinished, parent, path))
+                leftover = undo.enter_context(ExitStack())
+                leftover.callback(self._unlink, unfinished, parent)
+                for chunk in chunks:
+                    stream.write(chunk)
+                stream.flush()
+                os.fsync(stream.fileno())
                 if overwrite:
                     os.replace(unfinished, name, src_dir_fd=parent, dst_dir_fd=parent)
+                    leftover.pop_all()  # the name may be that of the next upload already
                 else:
                     os.link(unfinished, name, src_dir_fd=parent, dst_dir_fd=parent)
-                    os.unlink(unfinished, dir_fd=parent)
                 os.fsync(parent)
             except FileExistsError:
-                self._unlink(unfinished, parent)
                 raise Conflict(
                     f"{self._url}/{path} exists; use another name or OVERWRITE=true"
                 ) from None
             except OSError as error:
-                self._unlink(unfinished, parent)
                 raise Unavailable(
                     f"{self._url}/{path} cannot be written: {error.strerror}"
                 ) from error
         return self.head(path)
+
+    def _unfinished(self, name: str, parent: int, path: str) -> BinaryIO:
+        """Open the file that an upload writes to. `Conflict` if another one is writing to it."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with suppress(FileNotFoundError):
+            if os.stat(name, dir_fd=parent, follow_symlinks=False).st_nlink > 1:
+                # A crash between link and unlink: this is a second name of a finished file.
+                os.unlink(name, dir_fd=parent)
+        with ExitStack() as undo:
+            stream: BinaryIO = undo.enter_context(
+                os.fdopen(os.open(name, flags, 0o644, dir_fd=parent), "wb")
+            )
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # The other upload may have ended, and renamed it, before this lock.
+                is_same = os.path.samestat(
+                    os.fstat(stream.fileno()), os.stat(name, dir_fd=parent, follow_symlinks=False)
+                )
+            except (BlockingIOError, FileNotFoundError):
+                is_same = False
+            if not is_same:
+                raise Conflict(f"{self._url}/{path} is being uploaded by another request")
+            stream.truncate(0)  # what a crash has left
+            undo.pop_all()
+        return stream
 
     def delete(self, file: StagedFile) -> None:
         """Delete a file that is still the one that was listed."""
@@ -172,6 +198,7 @@ class LocalFolder:
                 if creates:
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=descriptor)
+                        os.fsync(descriptor)
                 inner = os.open(part, FOLDER_FLAGS, dir_fd=descriptor)
             except OSError as error:
                 raise Unknown(
@@ -182,3 +209,11 @@ class LocalFolder:
                 os.close(descriptor)
             descriptor = inner
         return descriptor
+
+
+def _exists(name: str, parent: int) -> bool:
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

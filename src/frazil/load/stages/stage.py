@@ -20,7 +20,17 @@ from frazil.load.stages.staged_file import StagedFile
 from frazil.settings import StagesConfig
 
 
-class StageStore(Protocol):
+class FileSource(Protocol):
+    """Opens files that were listed."""
+
+    def open(self, file: StagedFile) -> IO[bytes]:
+        """Open a file for reading. `Conflict` if it is not the one that was listed."""
+
+    def check(self, file: StagedFile, stream: IO[bytes]) -> None:
+        """Raise `Conflict` if the file was overwritten while it was read."""
+
+
+class StageStore(FileSource, Protocol):
     """Reads and writes the files of a stage; paths are relative to it."""
 
     def list(self, prefix: str) -> Iterator[StagedFile]:
@@ -28,12 +38,6 @@ class StageStore(Protocol):
 
     def head(self, path: str) -> StagedFile:
         """Return one file. `Unknown` if it does not exist."""
-
-    def open(self, file: StagedFile) -> IO[bytes]:
-        """Open a file for reading. `Conflict` if it is not the one that was listed."""
-
-    def check(self, file: StagedFile, stream: IO[bytes]) -> None:
-        """Raise `Conflict` if the file was overwritten while it was read."""
 
     def put(self, path: str, chunks: Iterable[bytes], *, overwrite: bool) -> StagedFile:
         """Write a file, which appears as a whole. `Conflict` if it exists."""

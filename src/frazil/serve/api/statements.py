@@ -44,7 +44,7 @@ async def execute(
 ) -> Response | RowStream:
     """Carry out one statement; responds when it is done."""
     response_format = params.format or accepted(request.headers.get("accept"))
-    executor = _executor(handler)
+    executor = executor_of(handler)
     who = who_of(request.headers.get("authorization"))
     token = CancelToken()
     async with watched(request, token):
@@ -63,7 +63,8 @@ def who_of(authorization: str | None) -> str:
     return f"token {hashlib.sha256(token).hexdigest()[:FINGERPRINT_CHARS]}"
 
 
-def _executor(handler: Handler) -> StatementExecutor:
+def executor_of(handler: Handler) -> StatementExecutor:
+    """Return what carries out statements. `Unavailable` if the node has none."""
     executor = handler.context.statements
     if executor is None:
         raise Unavailable("this node takes no statements: hot.enabled is false; set it to true")

@@ -5,6 +5,7 @@ request.py      ApiRequest: a request and its parameters
 params.py       types of parameters
 router.py       Endpoint, Router: finds the endpoint of a request
 handler.py      Handler: what endpoints share; cancels queries when the client disconnects
+upload_body.py  UploadBody: carries a body to the thread that writes it
 responses.py    responses, and the HTTP status of each error
 row_streams.py  rows as Arrow, CSV and Parquet streams
 events.py       server-sent events of live tails

@@ -151,33 +151,32 @@ class App:
             # Probes and descriptions have no body; one that is announced is not waited for.
             params = struct_of_query(endpoint.takes, request.query, named)
             return await endpoint.serve(self._handler, params, request)
+        params = await self._params(endpoint, named, request)
+        name = f"{endpoint.method} {endpoint.path}"
+        parent = request.headers.get("traceparent")
+        with self._handler.admit(), tracing.span(name, parent=parent):
+            return await endpoint.serve(self._handler, params, request)
+
+    async def _params(
+        self, endpoint: Endpoint[Any], named: dict[str, str], request: ApiRequest
+    ) -> Any:
+        """Return the parameters of a request. Reads its body, unless that is bytes."""
+        if endpoint.takes_bytes:
+            return struct_of_query(endpoint.takes, request.query, named)
         content_type = request.headers.get("content-type", "")
         content: object
         if endpoint.body_types:
             assert endpoint.body is not None
             check_content_type(content_type, endpoint.body_types)
             content = await request.body(self._handler.config.rows_bytes_max, "rows_bytes_max")
-            values: dict[str, object] = {**named, endpoint.body: content}
-            params = struct_of_query(endpoint.takes, request.query, values)
-            return await self._serve_admitted(endpoint, params, request)
+            return struct_of_query(endpoint.takes, request.query, {**named, endpoint.body: content})
         body = await request.body(self._handler.config.body_bytes_max)
         if endpoint.body is not None:
             content = struct_of_json(endpoint.body_type, body, content_type)
-            values = {**named, endpoint.body: content}
-            params = struct_of_query(endpoint.takes, request.query, values)
-        elif endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
-            params = struct_of_json(endpoint.takes, body, content_type)
-        else:
-            params = struct_of_query(endpoint.takes, request.query, named)
-        return await self._serve_admitted(endpoint, params, request)
-
-    async def _serve_admitted(
-        self, endpoint: Endpoint[Any], params: Any, request: ApiRequest
-    ) -> Reply:
-        name = f"{endpoint.method} {endpoint.path}"
-        parent = request.headers.get("traceparent")
-        with self._handler.admit(), tracing.span(name, parent=parent):
-            return await endpoint.serve(self._handler, params, request)
+            return struct_of_query(endpoint.takes, request.query, {**named, endpoint.body: content})
+        if endpoint.method == "POST" and (body or endpoint.takes.__struct_fields__):
+            return struct_of_json(endpoint.takes, body, content_type)
+        return struct_of_query(endpoint.takes, request.query, named)
 
     async def _send_stream(
         self, stream: RowStream, request: ApiRequest, send: Send, cors: list[tuple[bytes, bytes]]

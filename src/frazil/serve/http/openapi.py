@@ -145,6 +145,8 @@ def _operation(endpoint: Endpoint[Any], schema_of: dict[Any, Any]) -> dict[str, 
             "required": True,
             "content": {kind: {} for kind in endpoint.body_types},
         }
+    elif endpoint.takes_bytes:
+        described["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
     if endpoint.is_open:
         described["security"] = []
     return described

@@ -70,6 +70,21 @@ class ApiRequest:
                 f"the body did not arrive within {BODY_TIMEOUT_S:g} s; send it at once",
             ) from None
 
+    async def next_bytes(self) -> tuple[bytes, bool]:
+        """Return the next bytes of the body, and whether they are the last. 408 if none arrive
+        within `BODY_TIMEOUT_S`, `ClientGone` if the client disconnects."""
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                message = await self.receive()
+        except TimeoutError:
+            raise HttpError(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"no bytes of the body arrived within {BODY_TIMEOUT_S:g} s; send it again",
+            ) from None
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        return message["body"], not message["more_body"]
+
     async def _read(self, bytes_max: int, setting: str) -> bytes:
         body = bytearray()
         is_over = False

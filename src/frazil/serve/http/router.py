@@ -20,6 +20,8 @@ Reply = Response | RowStream | LiveStream
 
 SEGMENT_MAX = 256
 """Characters of a name in a path."""
+REST_MAX = 1024
+"""Characters of the rest of a path."""
 
 
 class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,11 +34,15 @@ class Endpoint(Generic[T]):
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str  # a part in braces is a field of `takes`
+    takes_rest: bool = False
+    """Whether the last part of the path takes all that follows, with slashes."""
     takes: type[T]
     body: str | None = None
     """Field of `takes` that is the body. Without it, the body of a POST is the whole struct."""
     body_types: tuple[str, ...] = ()
     """Content types of a body with rows, which is taken as it is."""
+    takes_bytes: bool = False
+    """Whether the body is bytes that `serve` reads itself, as they arrive."""
     gives: Any
     """Type of the JSON response; None for other formats."""
     types: tuple[str, ...] = ("application/json",)
@@ -70,14 +76,14 @@ class Router:
 
     def knows(self, path: str) -> bool:
         """Return whether any endpoint has this path."""
-        return any(_match(each.path, path) is not None for each in self.endpoints)
+        return any(_match(each, path) is not None for each in self.endpoints)
 
     def find(self, method: str, path: str) -> tuple[Endpoint[Any], dict[str, str]]:
         """Return the endpoint and the values of its path. 404 or 405 if there is none."""
         matches = [
             (endpoint, values)
             for endpoint in self.endpoints
-            if (values := _match(endpoint.path, path)) is not None
+            if (values := _match(endpoint, path)) is not None
         ]
         if not matches:
             raise HttpError(HTTPStatus.NOT_FOUND, f"there is no endpoint {path}; see /openapi.json")
@@ -92,14 +98,15 @@ class Router:
         )
 
 
-def _match(template: str, path: str) -> dict[str, str] | None:
-    parts, values = template.split("/"), path.split("/")
+def _match(endpoint: Endpoint[Any], path: str) -> dict[str, str] | None:
+    parts = endpoint.path.split("/")
+    values = path.split("/", len(parts) - 1 if endpoint.takes_rest else -1)
     if len(parts) != len(values):
         return None
     named: dict[str, str] = {}
     for part, value in zip(parts, values, strict=True):
         if part.startswith("{"):
-            if not 0 < len(value) <= SEGMENT_MAX:
+            if not 0 < len(value) <= (REST_MAX if "/" in value else SEGMENT_MAX):
                 return None
             named[part[1:-1]] = value
         elif part != value:

@@ -546,6 +546,10 @@ export interface Line {
   is_orphan: boolean;
 }
 
+export interface LoadsAnswer {
+  loads: RunningLoad[];
+}
+
 export interface LogPattern {
   pattern: string;
   service: string;
@@ -784,6 +788,27 @@ export interface PipeSummary {
   next_in_s: number | null;
 }
 
+export interface PreviewAnswer {
+  file: StageFile;
+  format: string;
+  columns: PreviewColumn[];
+  rows: ((string | null)[])[];
+  errors: PreviewError[];
+  is_cut: boolean;
+  is_whole: boolean;
+}
+
+export interface PreviewColumn {
+  name: string;
+  type: string;
+}
+
+export interface PreviewError {
+  line: number;
+  column: string;
+  reason: string;
+}
+
 export interface Previews {
   tables: RemovalPreview[];
 }
@@ -857,6 +882,22 @@ export interface RuleStatus {
   oldest_ms: number | null;
   due_rows: number;
   next_ms: number | null;
+}
+
+export interface RunningLoad {
+  id: string;
+  statement: string;
+  who: string;
+  started_at: string;
+  step: string;
+  files: number;
+  files_done: number;
+  bytes: number;
+  bytes_done: number;
+  rows_done: number;
+  tasks: number;
+  tasks_done: number;
+  is_cancelled: boolean;
 }
 
 export interface SavedQuery {
@@ -979,6 +1020,19 @@ export interface SqlRequest {
   details?: boolean;
   at_least?: WriteToken[];
   parts?: boolean;
+}
+
+export interface StageFile {
+  path: string;
+  uri: string;
+  etag: string;
+  size_bytes: number;
+  modified_at: string;
+}
+
+export interface StageFiles {
+  files: StageFile[];
+  is_cut: boolean;
 }
 
 export interface StatementRequest {

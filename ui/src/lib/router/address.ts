@@ -19,6 +19,7 @@ export const SCREENS = [
   "sql",
   "pipeline",
   "lake",
+  "load",
   "volume",
   "view",
 ] as const;
