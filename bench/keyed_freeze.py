@@ -105,8 +105,9 @@ class Changes:
 def positions_in(location: str, dead: Ids) -> None:
     """Look up dead rows in a data file, as a task does."""
     read = pq.read_table(local(location), columns=[LOG_PARTITION, ROW], use_threads=False)
-    columns = [read[name].to_numpy() for name in (LOG_PARTITION, ROW)]
-    positions, _ = find_positions(*columns, np.zeros(len(dead), np.int64), dead)
+    positions, _ = find_positions(
+        read[LOG_PARTITION].to_numpy(), read[ROW].to_numpy(), np.zeros(len(dead), np.int64), dead
+    )
     assert len(positions) == len(dead)
 
 
