@@ -10,8 +10,6 @@ from contextlib import suppress
 from typing import Protocol
 from uuid import UUID
 
-import numpy as np
-
 from frazil.errors import Conflict, Unavailable, Unknown
 from frazil.lake import (
     FrozenPosition,
@@ -118,7 +116,7 @@ def _changes(
         partition=number,
         begin=begin,
         end=FrozenPosition(end.end_offset, end.row_count),
-        dead=np.empty(0, np.int64) if then is None else end.died_since(then),
+        dead=end.died_since(end if then is None else then),
         batches=end.rows_between(begin.row, end.row_count),
     )
 

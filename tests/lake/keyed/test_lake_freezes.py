@@ -12,17 +12,22 @@ import pytest
 from frazil.config import Config
 from frazil.disk import RealDisk
 from frazil.embedded import Embedded, flush_folder, open_lake
+from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import MiB, SystemClock
 from frazil.settings import LakeConfig, LogConfig
 from frazil.tables import Operation, new_definition
-from tests.lake.keyed.engines import with_pyiceberg
+from tests.lake.keyed.engines import Rows, with_pyiceberg
 
 # PySpark leaves result sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 CLOCK = SystemClock()
 ROWS = pa.table({"id": pa.array(range(1000)), "name": [f"n{n}" * 20 for n in range(1000)]})
+
+
+def frozen_in(lake: Lake) -> Rows:
+    return lake.run(lambda: with_pyiceberg(lake.catalog.load_table("frazil.orders")))
 
 
 def test_a_lake_freezes_and_rebuilds_keyed_tables(tmp_path: Path) -> None:
@@ -45,14 +50,14 @@ def test_a_lake_freezes_and_rebuilds_keyed_tables(tmp_path: Path) -> None:
             opened.tables.create(definition)
             for begin in range(0, 1000, 50):
                 opened.tables.write("orders", Operation.UPSERT, ROWS.slice(begin, 50))
-            done = [each for each in opened.flush() if each.table == "orders"]
-            assert sum(each.row_count for each in done) == 1000
-            assert done[-1].covered[0].end == 20
+            commits = [each for each in opened.flush() if each.table == "orders"]
+            assert sum(each.row_count for each in commits) == 1000
+            assert commits[-1].covered[0].end == 20
             assert log.lake_watermark(definition.topic, 0) == 20
             opened.tables.write("orders", Operation.DELETE, pa.table({"id": range(10)}))
             for number in range(10):
                 del expected[number]
-            found = lake.run(lambda: with_pyiceberg(lake.catalog.load_table("frazil.orders")))
+            found = frozen_in(lake)
             assert len(found) == 1000
         # As if retention had removed what is frozen.
         assert log.delete_records(definition.topic, 0, 20) == 20
@@ -69,5 +74,5 @@ def test_a_lake_freezes_and_rebuilds_keyed_tables(tmp_path: Path) -> None:
                 row for batch in opened.tables.view("orders").batches() for row in batch.to_pylist()
             ]
             assert {row["id"]: row for row in rows} == expected
-            found = lake.run(lambda: with_pyiceberg(lake.catalog.load_table("frazil.orders")))
+            found = frozen_in(lake)
             assert found == expected
