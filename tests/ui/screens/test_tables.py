@@ -146,7 +146,7 @@ def test_keys_of_several_columns_with_slashes_and_long_integers(page: Page) -> N
     page.goto("/table/stock")
     page.get_by_label("region").fill(REGION)
     page.get_by_label("sku").fill("3")
-    page.get_by_role("button", name="Find").click()
+    page.get_by_role("button", name="Find", exact=True).click()
     expect(page.get_by_role("table", name="Current row")).to_contain_text("30")
     page.reload()
     expect(page.get_by_label("region")).to_have_value(REGION)

@@ -20,6 +20,7 @@ from frazil.serve.http.handler import Handler
 from frazil.serve.http.request import ApiRequest, media_type
 from frazil.serve.http.responses import JSON, answer_of, answer_of_body
 from frazil.serve.http.router import NoParams
+from frazil.serve.tables.change_times import with_times
 from frazil.serve.tables.json_lines import rows_of_lines
 from frazil.serve.tables.keys import key_of_json, key_of_text
 from frazil.tables import (
@@ -379,7 +380,7 @@ async def changes(handler: Handler, params: ChangesParams, _: ApiRequest) -> Res
             raise Malformed(f"to is {params.end}, which is below from, {begin}")
         found, next_offset = _some_changes(rows, begin, max(begin, end), params.limit)
         return b'{"changes":[%s],"next":%d,"end":%d}' % (
-            _objects(_with_times(tables, params.table, params.partition, found), bytes_max),
+            _objects(with_times(tables, params.table, params.partition, found), bytes_max),
             next_offset,
             rows.end_offset,
         )
@@ -394,7 +395,7 @@ async def history(handler: Handler, params: HistoryParams, _: ApiRequest) -> Res
     def load() -> bytes:
         definition, key, view = _view_for(tables, params.table, params.key, params.at_least)
         partition = partition_of(definition, key)
-        found = _with_times(tables, params.table, partition, view.history(key))
+        found = with_times(tables, params.table, partition, view.history(key))
         return b'{"versions":[%s]}' % _objects(found, bytes_max)
 
     return answer_of_body(await handler.run(load), JSON)
@@ -412,14 +413,6 @@ def _some_changes(view: RowsView, begin: int, end: int, limit: int) -> tuple[pa.
         first_left_out += 1  # one write is above the limit, and is not split
     count = sum(offset < first_left_out for offset in offsets)
     return found.slice(0, count), first_left_out
-
-
-def _with_times(
-    tables: KeyedTables, name: str, partition: int, changes: pa.RecordBatch
-) -> pa.RecordBatch:
-    """Add when each change was written."""
-    times = tables.times_at(name, partition, changes["_offset"].to_pylist())
-    return changes.append_column("_time", pa.array(times, pa.timestamp("ms", "UTC")))
 
 
 def _objects(batch: pa.RecordBatch, bytes_max: int) -> bytes:

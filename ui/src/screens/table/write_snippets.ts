@@ -10,7 +10,7 @@ export interface WriteSnippet {
 }
 
 /** Columns outside of the key in a snippet; tables may have hundreds. */
-const COLUMNS_MAX = 8;
+const COLUMNS_MAX = 12;
 
 type Language = "json" | "python" | "sql";
 
