@@ -37,6 +37,8 @@ class TableViews(Protocol):
 
     def wait(self, name: str, token: dict[int, int], timeout_s: float) -> KeyedView: ...
 
+    def note_frozen(self, name: str, partition: int, offset: int) -> None: ...
+
 
 class FreezeSource:
     """The keyed tables of a log, as the lake sees them."""
@@ -92,6 +94,9 @@ class FreezeSource:
     def publish(self, definition: KeyedDefinition, partition: int, offset: int) -> None:
         topic_id = self._topic_ids.get(definition.table_id)
         with suppress(Unknown):  # dropped meanwhile
+            if self._tables.definition(definition.name).feed is not None:
+                self._tables.note_frozen(definition.name, partition, offset)
+                return
             self._log.publish(definition.topic, partition, offset, topic_id)
 
 

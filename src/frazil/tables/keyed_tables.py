@@ -145,6 +145,10 @@ class KeyedTables:
             create_table(self._disk, self._log, definition)
             self._put(definition.name)
 
+    def note_frozen(self, name: str, partition: int, offset: int) -> None:
+        """Record that the lake has the changes of a fed table below an offset."""
+        self._find(name).note_frozen(partition, offset)
+
     def alter(self, definition: TableDefinition) -> None:
         """Use a later version of a definition, durably. Raises `Conflict` if another came first."""
         with self._exclusively():

@@ -87,6 +87,8 @@ class ServedTable:
         """Why its files cannot be written now."""
         self.start: Token = {}
         """What was durable when the table was opened, until it is applied."""
+        self._frozen_offsets: Token = {}
+        """What the lake has, if a topic feeds the table."""
         self._keeper: ProgressKeeper | None = None
         self._kept: Token = {}
         """What the log was told to be in files."""
@@ -219,16 +221,27 @@ class ServedTable:
             return
         self._released_ns = now_ns
         for number, fold in enumerate(table.folds):
-            lake = self._log.lake_watermark(table.definition.topic, number)
+            lake = self._frozen_offset(table.definition, number)
             if lake is not None and lake > fold.sealed_offset:
                 fold.seal()
         table.release_memory()
         self._horizons = {
             number: offset
             if self._frozen is None
-            else min(offset, self._log.lake_watermark(table.definition.topic, number) or 0)
+            else min(offset, self._frozen_offset(table.definition, number) or 0)
             for number, offset in table.history_offsets(self._clock.wall_ms()).items()
         }
+
+    def note_frozen(self, partition: int, offset: int) -> None:
+        """Record that the lake has the changes below an offset."""
+        self._frozen_offsets = {**self._frozen_offsets, partition: offset}
+
+    def _frozen_offset(self, definition: TableDefinition, partition: int) -> int | None:
+        """Return the first offset that the lake does not have; None if unknown. What the lake has
+        of a topic that feeds the table are its records, not the rows of the table."""
+        if definition.feed is not None:
+            return self._frozen_offsets.get(partition)
+        return self._log.lake_watermark(definition.topic, partition)
 
     def _keep_log(self, table: KeyedTable) -> None:
         """Tell the log what is in files now."""
@@ -282,7 +295,7 @@ class ServedTable:
                 indexed=rows.end_offset,
                 sealed=fold.sealed_offset,
                 first=fold.first_offset,
-                iceberg=self._log.lake_watermark(table.definition.topic, number),
+                iceberg=self._frozen_offset(table.definition, number),
                 written=max(rows.end_offset, fold.log.view.last_stable_offset),
             )
             for number, (rows, fold) in enumerate(zip(view.partitions, table.folds, strict=True))
