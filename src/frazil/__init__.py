@@ -20,7 +20,7 @@ def open(path: str | os.PathLike[str], *, config: str | os.PathLike[str] | None 
     Returns when all rows are queryable. Only one process can open a folder: `Held` names the
     owner. `config` is the TOML file of the node that wrote it, if any.
     """
-    from frazil.embedded import open_folder
+    from frazil.folders import open_folder
 
     return open_folder(path, config)
 

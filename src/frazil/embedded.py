@@ -8,20 +8,19 @@ A node has one; `frazil.open(path)` opens one over its own log.
 from __future__ import annotations
 
 import logging
-import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from frazil.config import Config, load, reserve_bytes
+from frazil.config import Config, reserve_bytes
 from frazil.definitions import Audit, Definitions, PipeHistory, StatementExecutor
-from frazil.disk import Disk, DiskReserve, RealDisk
-from frazil.errors import Malformed, Overloaded, Unavailable, Unknown
+from frazil.disk import Disk
+from frazil.errors import Malformed, Overloaded, Unavailable
 from frazil.hot import HotTier, HotWorker
 from frazil.hot import warm as warm_filters
 from frazil.keyed_lake import FreezeSource, seed_rows
@@ -31,7 +30,6 @@ from frazil.lake import (
     Followers,
     Lake,
     Maintained,
-    OnSpark,
     ReadLimits,
     TopicTables,
     query_spark,
@@ -47,8 +45,8 @@ from frazil.load import (
     register_loaded_tables,
     rows_to_table,
 )
-from frazil.log import AtTime, Log, ReadableLog, Start
-from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
+from frazil.log import AtTime, Log, Start
+from frazil.model import NS_PER_MS, Clock, SystemRand, arrow
 from frazil.query import Engine, register_tables, register_views
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import (
@@ -61,7 +59,6 @@ from frazil.results import (
     result_of,
     tokens,
 )
-from frazil.settings import retention_rules
 from frazil.tables import FeedCodec, KeyedTables, TableHandle, TableOwner
 from frazil.tables import warm as warm_tables
 
@@ -79,6 +76,9 @@ STUCK_MS = 30_000
 """`catch_up` fails after this time without a new row."""
 
 Fatal = Callable[[BaseException], None]
+
+FEED_CODEC = FeedCodec(parse_document, rows_to_table)
+"""Reads the records of topics that feed keyed tables."""
 
 
 class Closable(Protocol):
@@ -160,7 +160,7 @@ class Embedded:
                 config.tables,
                 clock=clock,
                 check_name=lambda name: engine.check_keyed_name(name),
-                codec=FeedCodec(parse_document, rows_to_table),
+                codec=FEED_CODEC,
                 frozen=None if lake is None else seed_rows(lake),
             )
             stack.callback(tables.close)
@@ -450,104 +450,6 @@ class Embedded:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def open_folder(
-    path: str | os.PathLike[str],
-    config: str | os.PathLike[str] | None,
-    assignments: Iterable[str] = (),
-) -> Embedded:
-    """Open a data folder; all rows are visible on return. `assignments` override the config file,
-    such as `query.rows_max=10`."""
-    file = None if config is None else os.fspath(config)
-    settings = load(file, {"data": os.fspath(path)}, assignments=assignments)
-    _check_folder(Path(path))
-    disk, clock = RealDisk(settings.data), SystemClock()
-    log = Log.open(disk, settings.log, clock=clock, rand=SystemRand(), holder="frazil.open")
-    with ExitStack() as stack:
-        stack.callback(log.close)
-        lake = open_lake(log, settings, clock=clock, rand=SystemRand(), auto_flush=False)
-        owns: list[Closable] = [log] if lake is None else [log, lake]
-        stack.pop_all()
-        opened = Embedded.over(log, disk, settings, clock=clock, lake=lake, owns=owns)
-        stack.callback(opened.close)
-        opened.catch_up()
-        stack.pop_all()
-    return opened
-
-
-def flush_folder(config: Config) -> list[Appended]:
-    """Append all data of a folder to its tables. No other process may use the folder."""
-    with _lake_of(config, "frazil flush") as lake:
-        return lake.flush()
-
-
-def maintain_folder(config: Config) -> list[Maintained]:
-    """Maintain the tables of a folder. No other process may use the folder."""
-    with _lake_of(config, "frazil maintain") as lake:
-        return lake.maintain()
-
-
-@contextmanager
-def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
-    """Open only log, lake and keyed tables of a data folder."""
-    _check_folder(Path(config.data))
-    disk, clock, rand = RealDisk(config.data), SystemClock(), SystemRand()
-    with (
-        Log.open(disk, config.log, clock=clock, rand=rand, holder=holder) as log,
-        Lake.open(
-            log,
-            Path(config.data),
-            config.lake,
-            clock=clock,
-            rand=rand,
-            auto_flush=False,
-            rules=retention_rules(config.retention),
-        ) as lake,
-        closing(
-            KeyedTables(disk, log, config.tables, clock=clock, frozen=seed_rows(lake))
-        ) as tables,
-    ):
-        tables.start()
-        lake.freeze_from(FreezeSource(tables, log))
-        yield lake
-
-
-def open_lake(
-    log: ReadableLog,
-    config: Config,
-    *,
-    clock: Clock,
-    rand: Rand,
-    auto_flush: bool,
-    on_spark: OnSpark = lambda _, __: None,
-) -> Lake | None:
-    """Open the lake, or return None if it is disabled or not installed."""
-    if not config.lake.enabled:
-        return None
-    try:
-        return Lake.open(
-            log,
-            Path(config.data),
-            config.lake,
-            clock=clock,
-            rand=rand,
-            auto_flush=auto_flush,
-            rules=retention_rules(config.retention),
-            on_spark=on_spark,
-            reserve=DiskReserve(RealDisk(config.data), reserve_bytes(config)),
-        )
-    except Unavailable as error:
-        logger.warning("there is no lake", extra={"reason": str(error)})
-        return None
-
-
-def _check_folder(path: Path) -> None:
-    if not (path / "log").is_dir():
-        raise Unknown(
-            f"{path} is not a data folder of Frazil: it has no log; create one with "
-            "`frazil up --data …`"
-        )
 
 
 def _warm() -> None:

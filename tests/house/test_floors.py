@@ -21,6 +21,7 @@ ROOF = [
     {"config"},
     {"keyed_lake"},
     {"embedded"},
+    {"folders"},
     {"client"},
     {"appender"},
     {"shutdown"},

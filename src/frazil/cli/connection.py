@@ -50,7 +50,7 @@ def connected(options: argparse.Namespace) -> Client:
 def opened(options: argparse.Namespace) -> AbstractContextManager[Embedded | Client]:
     """Open the node or the folder that the flags name. Both have the same interface."""
     if is_folder(options):
-        from frazil.embedded import open_folder
+        from frazil.folders import open_folder
 
         return open_folder(options.data, options.config, options.assignments)
     return connected(options)

@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 from frazil import tracing
 from frazil.config import Config
 from frazil.disk import RealDisk
-from frazil.embedded import Embedded, open_lake
+from frazil.embedded import Embedded
+from frazil.folders import open_lake
 from frazil.httpd import Auth
 from frazil.lake import Lake
 from frazil.log import AppendChannel, CommitWaiter, LogOwner, ObservedLog

@@ -11,7 +11,8 @@ import pytest
 
 from frazil.config import Config
 from frazil.disk import RealDisk
-from frazil.embedded import Embedded, flush_folder, open_lake
+from frazil.embedded import Embedded
+from frazil.folders import flush_folder, open_lake
 from frazil.lake import Lake
 from frazil.log import Log
 from frazil.model import MiB, SystemClock

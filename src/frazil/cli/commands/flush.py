@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _flush_folder(options: argparse.Namespace) -> list[Appended]:
-    from frazil.embedded import flush_folder
+    from frazil.folders import flush_folder
 
     return flush_folder(folder_config(options))
 

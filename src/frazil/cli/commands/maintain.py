@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _maintain_folder(options: argparse.Namespace) -> list[Maintained]:
-    from frazil.embedded import maintain_folder
+    from frazil.folders import maintain_folder
 
     return maintain_folder(folder_config(options))
 

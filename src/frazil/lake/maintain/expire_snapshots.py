@@ -163,12 +163,17 @@ def outdated_snapshots(metadata: TableMetadata, keep: SnapshotRetention) -> set[
     }
 
 
-def branches_behind(metadata: TableMetadata) -> list[str]:
-    """Return the branches besides `main`: rows removed from it may still be there."""
-    return sorted(
+def branch_warnings(metadata: TableMetadata) -> tuple[str, ...]:
+    """Return a sentence for each branch besides `main`: rows removed from it may still be there."""
+    branches = sorted(
         name
         for name, ref in metadata.refs.items()
         if name != MAIN and ref.snapshot_ref_type == SnapshotRefType.BRANCH
+    )
+    return tuple(
+        f"branch {branch} is not ours and may still have removed rows; drop it, or remove them "
+        "there"
+        for branch in branches
     )
 
 

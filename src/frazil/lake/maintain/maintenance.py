@@ -205,13 +205,9 @@ class Maintenance:
 
     def _branches(self, name: str) -> tuple[str, ...]:
         """Return a sentence for each branch that may have removed rows."""
-        from frazil.lake.maintain.expire_snapshots import branches_behind
+        from frazil.lake.maintain.expire_snapshots import branch_warnings
 
-        return tuple(
-            f"branch {branch} is not ours and may still have removed rows; drop it, or remove them "
-            "there"
-            for branch in branches_behind(self._load(name).metadata)
-        )
+        return branch_warnings(self._load(name).metadata)
 
     def _may_have_removed_rows(self, name: str) -> bool:
         from frazil.lake.maintain.expire_snapshots import may_have_removed_rows
