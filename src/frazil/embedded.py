@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from frazil.config import Config, load, reserve_bytes
-from frazil.definitions import Audit, Definitions, StatementExecutor
+from frazil.definitions import Audit, Definitions, PipeHistory, StatementExecutor
 from frazil.disk import Disk, DiskReserve, RealDisk
 from frazil.errors import Malformed, Overloaded, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
@@ -35,7 +35,7 @@ from frazil.lake import (
     TopicTables,
     query_spark,
 )
-from frazil.load import Loader, StagedFile
+from frazil.load import Loader, PipeScheduler, StagedFile, open_pipes
 from frazil.log import AtTime, Log, ReadableLog, Start
 from frazil.model import NS_PER_MS, Clock, Rand, SystemClock, SystemRand, arrow
 from frazil.query import Engine, register_views
@@ -76,7 +76,9 @@ class Embedded:
         rows_max: int,
         statements: StatementExecutor,
         loader: Loader | None,
+        pipes: PipeScheduler | None = None,
     ) -> None:
+        self.pipes = pipes
         self._rows_max = rows_max
         self.statements = statements
         self.loader = loader
@@ -102,12 +104,13 @@ class Embedded:
         lake: Lake | None = None,
         fatal: Fatal | None = None,
         owns: Iterable[Closable] = (),
+        runs_pipes: bool = False,
     ) -> Embedded:
         """Open the hot tier and SQL over a log that was not maintained yet. Its rows become
         visible in the background.
 
         Closes what it `owns`, the last first. `fatal` is called in another thread when the hot
-        tier stops.
+        tier stops. With `runs_pipes`, pipes run when they are due; otherwise by statements only.
         """
         with ExitStack() as stack:
             for resource in owns:
@@ -129,6 +132,7 @@ class Embedded:
                 log, config.lake.topics, view, bytes_max=config.query.topic_bytes_max
             )
             statements = StatementExecutor(Definitions(disk), Audit(disk, clock), clock)
+            history = PipeHistory(disk)
             engine = Engine.open(
                 tier.visible_pieces,
                 arrow.TABLES,
@@ -138,10 +142,12 @@ class Embedded:
                 topics,
                 statements.definitions,
                 statements.audit,
+                history,
             )
             stack.callback(engine.close)
             register_views(statements, engine)
             loader = None
+            pipes = None
             if lake is not None:
                 loader = Loader(
                     lake,
@@ -153,10 +159,27 @@ class Embedded:
                     rand=SystemRand(),
                 )
                 loader.register(statements)
+                pipes = open_pipes(
+                    statements,
+                    loader,
+                    history,
+                    disk,
+                    clock,
+                    poll_interval_ms=config.stages.poll_interval_ms,
+                    is_scheduling=runs_pipes,
+                )
             followers = Followers(log, disk, lake)
             stack.callback(followers.close)
             opened = cls(
-                tier, engine, lake, followers, clock, config.query.rows_max, statements, loader
+                tier,
+                engine,
+                lake,
+                followers,
+                clock,
+                config.query.rows_max,
+                statements,
+                loader,
+                pipes,
             )
             if lake is not None:
                 maintain = log.maintain if isinstance(log, Log) else lambda: None
@@ -167,6 +190,9 @@ class Embedded:
             warming = threading.Thread(target=_warm, name="frazil-warm")
             warming.start()
             stack.callback(warming.join)
+            if pipes is not None:
+                pipes.start()
+                stack.callback(pipes.close)
             opened._closing = stack.pop_all()
         return opened
 

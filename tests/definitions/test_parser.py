@@ -20,8 +20,10 @@ from frazil.definitions import (
     CreateView,
     DescribeStage,
     Drop,
+    ExecutePipe,
     FileFormat,
     ListStage,
+    LoadCheck,
     PartitionField,
     Pause,
     Resume,
@@ -122,6 +124,45 @@ S = StagePath(stage="s", path="2026/")
             ),
         ),
         (
+            "CREATE PIPE p ON NEW FILES RETRIES=0 AS COPY INTO t FROM (SELECT a, '@x' AS b "
+            "FROM @s/2026/ (a BIGINT) r WHERE (a > 1)) ON_ERROR=CONTINUE VALIDATE (NOT EMPTY, "
+            'MAX_ERROR_RATE 0.05, UNIQUE (a, "B"), RANGE a BETWEEN -1.5 AND 9, '
+            "CHECK (SELECT * FROM new_rows WHERE f(a)))",
+            CreatePipe(
+                name="p",
+                on_new_files=True,
+                retries=0,
+                copy=CopyIntoTable(
+                    table="t",
+                    source=S,
+                    query="SELECT a, '@x' AS b FROM staged_rows r WHERE (a > 1)",
+                    staged_columns=(ColumnSpec(name="a", type="BIGINT"),),
+                    on_error="continue",
+                    checks=(
+                        LoadCheck(kind="not_empty", text="NOT EMPTY"),
+                        LoadCheck(kind="max_error_rate", text="MAX_ERROR_RATE 0.05", rate=0.05),
+                        LoadCheck(kind="unique", text='UNIQUE (a, "B")', columns=("a", "B")),
+                        LoadCheck(
+                            kind="range",
+                            text="RANGE a BETWEEN -1.5 AND 9",
+                            columns=("a",),
+                            low="-1.5",
+                            high="9",
+                        ),
+                        LoadCheck(
+                            kind="query",
+                            text="CHECK (SELECT * FROM new_rows WHERE f(a))",
+                            query="SELECT * FROM new_rows WHERE f(a)",
+                        ),
+                    ),
+                ),
+                copy_text="COPY INTO t FROM (SELECT a, '@x' AS b FROM @s/2026/ (a BIGINT) r "
+                "WHERE (a > 1)) "
+                'ON_ERROR=CONTINUE VALIDATE (NOT EMPTY, MAX_ERROR_RATE 0.05, UNIQUE (a, "B"), '
+                "RANGE a BETWEEN -1.5 AND 9, CHECK (SELECT * FROM new_rows WHERE f(a)))",
+            ),
+        ),
+        (
             "CREATE EXTERNAL TABLE a STORED AS PARQUET LOCATION '@s/2026/' "
             "PARTITIONED BY (year, month)",
             CreateExternalTable(
@@ -156,6 +197,7 @@ S = StagePath(stage="s", path="2026/")
         ("DROP TABLE t", Drop(kind="table", name="t")),
         ("PAUSE PIPE p", Pause(kind="pipe", name="p")),
         ("RESUME PIPE p", Resume(kind="pipe", name="p")),
+        ("EXECUTE PIPE p", ExecutePipe(name="p")),
     ],
 )
 def test_every_head_is_read(text: str, wanted: object) -> None:
@@ -202,10 +244,26 @@ def test_every_head_is_read(text: str, wanted: object) -> None:
         ("COPY INTO t FROM @s FILES=('../x')", "without .."),
         ("COPY INTO t FROM @s FILES=('x') PATTERN='y'", "not both"),
         ("COPY INTO t FROM @s ON_ERROR=SKIP_FILE_0", "SKIP_FILE_n"),
-        ("COPY INTO t FROM (SELECT 1)", "path of a stage"),
+        ("COPY INTO t FROM (SELECT 1)", "FROM @stage/path once"),
+        ("COPY INTO t FROM (SELECT 1 FROM @s JOIN @s)", "after FROM only"),
+        ("COPY INTO t FROM (SELECT 1 FROM @s UNION SELECT 1 FROM @s)", "FROM @stage/path once"),
+        ("COPY INTO t FROM (SELECT a FROM @s (a))", "needs a type"),
+        ("COPY INTO t FROM @s VALIDATE ()", "NOT EMPTY, MAX_ERROR_RATE"),
+        ("COPY INTO t FROM @s VALIDATE (MAX_ERROR_RATE 0.1)", "needs ON_ERROR=CONTINUE"),
+        ("COPY INTO t FROM @s ON_ERROR=CONTINUE VALIDATE (MAX_ERROR_RATE 5)", "from 0 to 1"),
+        ("COPY INTO t FROM @s VALIDATE (RANGE a BETWEEN b AND c)", "a number"),
+        ("COPY INTO t FROM @s VALIDATE (CHECK (DROP TABLE t))", "SELECT or WITH"),
+        (
+            "COPY INTO t FROM @s VALIDATE (NOT EMPTY) VALIDATION_MODE=RETURN_ERRORS",
+            "leave VALIDATION_MODE out",
+        ),
+        ("CREATE PIPE p AS COPY INTO t FROM @s", "ON NEW FILES"),
+        ("CREATE PIPE p ON NEW FILES RETRIES=21 AS COPY INTO t FROM @s", "from 0 to 20"),
+        ("CREATE PIPE p ON NEW FILES AS COPY INTO t FROM @s FORCE=true", "each file once"),
+        ("CREATE PIPE p CRON '61 * * * *' AS COPY INTO t FROM @s", "minute '61'"),
         ("COPY INTO @s FROM (SELECT 1; SELECT 2)", "matching parenthesis"),
         ("CREATE PIPE p SCHEDULE '0 minutes' AS COPY INTO t FROM @s", "between 1 second"),
-        ("CREATE PIPE p CRON '* *' AS COPY INTO t FROM @s", "five fields"),
+        ("CREATE PIPE p CRON '* *' AS COPY INTO t FROM @s", "cron has five"),
         ("CREATE PIPE p SCHEDULE '1 minute' AS SELECT 1", "COPY INTO"),
         ("CREATE TABLE b AS SELECT 1", "CLONE"),
         ("CREATE OR REPLACE TABLE b CLONE a", "not a statement of this node"),

@@ -55,6 +55,8 @@ STATEMENTS = (
     "COPY INTO @s/out/ FROM (SELECT body FROM logs) OVERWRITE=true",
     "COPY (SELECT * FROM logs) TO 'stolen.csv' STORED AS CSV",
     "CREATE PIPE p SCHEDULE '1 minute' AS COPY INTO t FROM @s/",
+    "CREATE PIPE p CRON '*/5 1-3 * jan mon' RETRIES=2 AS COPY INTO t FROM (SELECT a FROM @s/x) "
+    "VALIDATE (NOT EMPTY, UNIQUE (a), RANGE a BETWEEN -1 AND 9, CHECK (SELECT a FROM new_rows))",
     "CREATE EXTERNAL TABLE a STORED AS PARQUET LOCATION '@s/archive/' PARTITIONED BY (year)",
     "CREATE EXTERNAL TABLE a STORED AS CSV LOCATION '/etc/passwd'",
     "CREATE VIEW v AS SELECT *, upper(body) AS loud FROM logs",
@@ -63,7 +65,7 @@ STATEMENTS = (
     "CREATE TABLE logs2 AS SELECT * FROM logs",
     "ALTER TABLE t CLUSTER BY (a, b)",
     "INSERT INTO logs SELECT * FROM logs",
-    *("DROP VIEW IF EXISTS v", "DROP TABLE logs", "PAUSE PIPE p", "RESUME PIPE p"),
+    *("DROP VIEW IF EXISTS v", "DROP TABLE logs", "PAUSE PIPE p", "EXECUTE PIPE p"),
     *("SET datafusion.execution.batch_size = 1", "SHOW DEFINITIONS", "SHOW EXTERNAL TABLES"),
 )
 

@@ -33,6 +33,7 @@ OWNERS: dict[str, set[str] | None] = {
         "serve",
         "config",
         "definitions",
+        "load",
         "client",
         "otlp_files",
     },

@@ -24,7 +24,7 @@ FOLDERS = {
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
-    "frazil.load": ["stages", "formats", "copy"],
+    "frazil.load": ["stages", "formats", "copy", "pipes"],
     "frazil.serve": ["status", "metrics", "saved", "http", "topics", "api"],
     "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],

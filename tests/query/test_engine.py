@@ -128,7 +128,14 @@ def test_a_view_has_only_the_columns_of_its_type(engine: Engine) -> None:
 def test_show_and_describe_list_tables_and_columns(engine: Engine) -> None:
     tables = {row[2] for row in engine.sql("SHOW TABLES").fetchall() if row[1] == "public"}
     views = {"gauges", "sums", "histograms", "exponential_histograms", "summaries", "entry_spans"}
-    assert tables == {*TABLES, *views, "snapshots", "statement_audit", "copy_history"}
+    assert tables == {
+        *TABLES,
+        *views,
+        "snapshots",
+        "statement_audit",
+        "copy_history",
+        "pipe_history",
+    }
     described = engine.sql("DESCRIBE logs").fetchall()
     assert [row[0] for row in described] == TABLES["logs"].names
     assert len(engine.sql("SHOW COLUMNS FROM spans").fetchall()) == len(TABLES["spans"])

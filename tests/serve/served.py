@@ -174,6 +174,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 tier=embedded.tier,
                 sql=embedded.sql,
                 statements=embedded.statements,
+                pipes=embedded.pipes,
                 lake=lake,
                 loader=embedded.loader,
                 clock=clock,

@@ -3,10 +3,13 @@
     statements.py    what each statement says, as dataclasses
     token_reader.py  TokenReader: the tokens of one statement
     options.py       options: NAME=value
+    load_checks.py   conditions: VALIDATE (…)
+    cron.py          CronSchedule: when five fields of cron are due
     heads.py         how each kind of statement begins and is read
     parser.py        from a text to statements
     store.py         Definitions: one file per defined thing
     audit.py         Audit: who sent which statement, and what became of it
+    pipe_history.py  PipeHistory: runs of pipes, and how each ended
     changes.py       what `frazil apply` has to change
     executor.py      StatementExecutor: carries out a statement by the handler of its kind
 
@@ -21,6 +24,7 @@ from frazil.definitions.changes import (
     changes_to,
     wanted_definitions,
 )
+from frazil.definitions.cron import CronSchedule, parse_cron
 from frazil.definitions.executor import (
     StatementCall,
     StatementExecutor,
@@ -34,8 +38,16 @@ from frazil.definitions.parser import (
     parse_statement,
     parse_statements,
 )
+from frazil.definitions.pipe_history import (
+    PipeHistory,
+    PipeOutcome,
+    PipeRun,
+    PipeTrigger,
+)
 from frazil.definitions.statements import (
     KINDS,
+    NEW_ROWS,
+    STAGED_ROWS,
     CloneTable,
     ClusterBy,
     ColumnSpec,
@@ -49,10 +61,12 @@ from frazil.definitions.statements import (
     DefinitionKind,
     DescribeStage,
     Drop,
+    ExecutePipe,
     FileCompression,
     FileFormat,
     FormatType,
     ListStage,
+    LoadCheck,
     OnError,
     PartitionField,
     Pause,
@@ -70,6 +84,8 @@ from frazil.definitions.store import Definitions, StoredDefinition
 
 __all__ = [
     "KINDS",
+    "NEW_ROWS",
+    "STAGED_ROWS",
     "Audit",
     "AuditEntry",
     "CloneTable",
@@ -81,6 +97,7 @@ __all__ = [
     "CreatePipe",
     "CreateStage",
     "CreateView",
+    "CronSchedule",
     "Definition",
     "DefinitionChange",
     "DefinitionKey",
@@ -88,14 +105,20 @@ __all__ = [
     "Definitions",
     "DescribeStage",
     "Drop",
+    "ExecutePipe",
     "FileCompression",
     "FileFormat",
     "FormatType",
     "ListStage",
+    "LoadCheck",
     "OnError",
     "ParsedStatement",
     "PartitionField",
     "Pause",
+    "PipeHistory",
+    "PipeOutcome",
+    "PipeRun",
+    "PipeTrigger",
     "Resume",
     "Show",
     "StagePath",
@@ -113,6 +136,7 @@ __all__ = [
     "is_statement",
     "kind_of",
     "masked",
+    "parse_cron",
     "parse_statement",
     "parse_statements",
     "wanted_definitions",

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from frazil.definitions.store import FOLDER
-from frazil.disk import Disk, is_full, make_directories
+from frazil.disk import Disk, LineLog, is_full
 from frazil.errors import Unavailable
 from frazil.model import Clock, MiB
 
@@ -55,7 +55,7 @@ class Audit:
     """The audit of a data folder. Any thread may call it."""
 
     def __init__(self, disk: Disk, clock: Clock) -> None:
-        self._disk = disk
+        self._lines = LineLog(disk, PATH, OLD_PATH, FILE_BYTES_MAX)
         self._clock = clock
         self._lock = threading.Lock()
         self._next_id: int | None = None
@@ -92,56 +92,28 @@ class Audit:
     def entries(self) -> list[AuditEntry]:
         """Return all statements, each once, the oldest first. Lines that a crash has cut are left
         out. `Unavailable` if a file cannot be read."""
+        try:
+            lines = self._lines.lines()
+        except OSError as error:
+            raise Unavailable(f"the audit {PATH} cannot be read: {error}") from error
         found: dict[int, AuditEntry] = {}
-        for path in (OLD_PATH, PATH):
-            for line in self._read(path).splitlines():
-                try:
-                    entry = msgspec.json.decode(line, type=AuditEntry)
-                except (msgspec.MsgspecError, UnicodeDecodeError):
-                    continue
-                found[entry.id] = entry
+        for line in lines:
+            try:
+                entry = msgspec.json.decode(line, type=AuditEntry)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                continue
+            found[entry.id] = entry
         return list(found.values())
 
     def _now(self) -> datetime:
         return _time(self._clock.wall_ms())
 
-    def _read(self, path: str) -> bytes:
-        try:
-            file = self._disk.open(path)
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise Unavailable(f"the audit {path} cannot be read: {error}") from error
-        try:
-            return file.read(0, file.size())
-        except OSError as error:
-            raise Unavailable(f"the audit {path} cannot be read: {error}") from error
-        finally:
-            file.close()
-
     def _append(self, entry: AuditEntry) -> None:
         try:
-            make_directories(self._disk, FOLDER)
-            self._append_line(msgspec.json.encode(entry) + b"\n")
+            self._lines.append(msgspec.json.encode(entry))
         except OSError as error:
             why = "the disk is full" if is_full(error) else str(error)
             raise Unavailable(f"the audit {PATH} cannot be written: {why}") from error
-
-    def _append_line(self, line: bytes) -> None:
-        is_new = PATH.rpartition("/")[2] not in self._disk.list(FOLDER)
-        file = self._disk.open(PATH, "create" if is_new else "edit")
-        try:
-            size = file.size()
-            if size and file.read(size - 1, 1) != b"\n":
-                line = b"\n" + line  # after a line that a crash has cut
-            file.append([line])
-            file.sync()
-        finally:
-            file.close()
-        if size + len(line) > FILE_BYTES_MAX:
-            self._disk.rename(PATH, OLD_PATH)
-        if is_new or size + len(line) > FILE_BYTES_MAX:
-            self._disk.sync_directory(FOLDER)
 
 
 def masked(text: str) -> str:

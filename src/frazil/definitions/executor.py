@@ -69,6 +69,7 @@ class StatementExecutor:
         self._handlers: dict[type[Statement], StatementHandler] = {}
         self._droppers: dict[str, StatementHandler] = {}
         self._problems: dict[str, Callable[[StoredDefinition], str | None]] = {}
+        self._shows: dict[str, StatementHandler] = {}
         self.register(Show, self._show)
 
     def register(self, kind: type[Statement], handler: StatementHandler) -> None:
@@ -80,6 +81,11 @@ class StatementExecutor:
         """Let `handler` carry out DROP of one kind of thing."""
         assert kind not in self._droppers, f"DROP of a {kind} has one handler"
         self._droppers[kind] = handler
+
+    def register_show(self, kind: str, handler: StatementHandler) -> None:
+        """Let `handler` carry out SHOW of one kind of thing, which has more to show than its
+        definition."""
+        self._shows[kind] = handler
 
     def register_problem(
         self, kind: str, problem_of: Callable[[StoredDefinition], str | None]
@@ -128,6 +134,8 @@ class StatementExecutor:
 
     def _show(self, call: StatementCall) -> pa.Table:
         assert isinstance(call.statement, Show)
+        if call.statement.kind in self._shows:
+            return self._shows[call.statement.kind](call)
         rows = [
             {
                 "kind": words_of(each.kind).lower(),

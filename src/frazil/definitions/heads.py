@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from frazil.definitions.cron import parse_cron
+from frazil.definitions.load_checks import take_checks
 from frazil.definitions.options import (
     COMPRESSIONS,
     FORMAT_OPTIONS,
@@ -30,10 +32,15 @@ from frazil.definitions.options import (
     take_options,
     take_partition_fields,
     take_pattern,
+    take_retries,
+    take_staged_columns,
 )
 from frazil.definitions.statements import (
+    RETRIES,
+    STAGED_ROWS,
     CloneTable,
     ClusterBy,
+    ColumnSpec,
     CopyIntoStage,
     CopyIntoTable,
     CreateExternalTable,
@@ -43,6 +50,7 @@ from frazil.definitions.statements import (
     DefinitionKind,
     DescribeStage,
     Drop,
+    ExecutePipe,
     FileFormat,
     ListStage,
     Pause,
@@ -54,7 +62,6 @@ from frazil.definitions.statements import (
 from frazil.definitions.token_reader import TokenReader
 from frazil.errors import Malformed
 
-CRON_FIELDS = 5
 SELECTION: dict[str, OptionReader] = {
     "pattern": take_pattern,
     "files": take_files,
@@ -142,7 +149,12 @@ def _copy_into_table(reader: TokenReader) -> CopyIntoTable:
     table = reader.take_table()
     columns = take_column_specs(reader) if reader.is_sign("(") else ()
     reader.take_words("from")
-    source = reader.take_path()
+    query = ""
+    staged_columns: tuple[ColumnSpec, ...] = ()
+    if reader.is_sign("("):
+        query, source, staged_columns = reader.take_staged_query(STAGED_ROWS, take_staged_columns)
+    else:
+        source = reader.take_path()
     options = _checked(
         take_options(
             reader,
@@ -157,14 +169,26 @@ def _copy_into_table(reader: TokenReader) -> CopyIntoTable:
                 "validation_mode": lambda r: r.take_choice(("return_errors",)),
                 "add_columns": take_flag,
                 "partition": take_partition_fields,
+                "validate": take_checks,
             },
         )
     )
     on_error, skip_file_errors = options.pop("on_error", ("abort", 1))
+    checks = options.pop("validate", ())
+    if checks and "validation_mode" in options:
+        raise Malformed("VALIDATE is for rows that are loaded; leave VALIDATION_MODE out")
+    if on_error == "abort" and any(check.kind == "max_error_rate" for check in checks):
+        raise Malformed(
+            "MAX_ERROR_RATE needs ON_ERROR=CONTINUE or SKIP_FILE: otherwise the first error ends "
+            "the load"
+        )
     return CopyIntoTable(
         table=table,
         columns=columns,
         source=source,
+        query=query,
+        staged_columns=staged_columns,
+        checks=checks,
         on_error=on_error,
         skip_file_errors=skip_file_errors,
         return_errors=options.pop("validation_mode", None) is not None,
@@ -190,25 +214,35 @@ def _copy_into_stage(reader: TokenReader) -> CopyIntoStage:
 
 def _create_pipe(reader: TokenReader, or_replace: bool) -> Statement:
     name = reader.take_name("a pipe")
-    every_s, cron = None, ""
+    every_s, cron, on_new_files = None, "", False
     if reader.skip_words("schedule") and not reader.is_word("cron"):
         every_s = take_interval(reader)
     elif reader.skip_words("cron"):
-        token = reader.token
         cron = reader.take_string("five fields of cron in single quotes, such as '0 3 * * *'")
-        if len(cron.split()) != CRON_FIELDS:
-            reader.fail("five fields of cron, such as '0 3 * * *'", token)
+        parse_cron(cron)
+    elif reader.skip_words("on", "new", "files"):
+        on_new_files = True
     else:
-        reader.fail("SCHEDULE '1 minute' or CRON '0 3 * * *'")
+        reader.fail("SCHEDULE '1 minute', CRON '0 3 * * *' or ON NEW FILES")
+    retries = RETRIES
+    if reader.skip_words("retries"):
+        reader.take_sign("=")
+        retries = take_retries(reader)
     reader.take_words("as")
     copy_text = reader.rest()
     reader.take_words("copy", "into")
     copy = _copy_into_table(reader)
+    if copy.force or copy.return_errors:
+        raise Malformed(
+            "a pipe loads each file once: FORCE=true and VALIDATION_MODE are for COPY INTO alone"
+        )
     return CreatePipe(
         name=name,
         or_replace=or_replace,
         every_s=every_s,
         cron=cron,
+        on_new_files=on_new_files,
+        retries=retries,
         copy=copy,
         copy_text=copy_text,
     )
@@ -303,6 +337,10 @@ def _resume(reader: TokenReader, _: bool) -> Statement:
     return Resume(kind="pipe", name=reader.take_name("the pipe"))
 
 
+def _execute(reader: TokenReader, _: bool) -> Statement:
+    return ExecutePipe(name=reader.take_name("the pipe"))
+
+
 def _heads_of(kind: DefinitionKind, singular: str, plural: str) -> tuple[StatementHead, ...]:
     """SHOW and DROP of one kind."""
     return (
@@ -365,4 +403,5 @@ HEADS: tuple[StatementHead, ...] = (
     StatementHead(words=("drop", "table"), parse=_drop_table, example="DROP TABLE t"),
     StatementHead(words=("pause", "pipe"), parse=_pause, example="PAUSE PIPE p"),
     StatementHead(words=("resume", "pipe"), parse=_resume, example="RESUME PIPE p"),
+    StatementHead(words=("execute", "pipe"), parse=_execute, example="EXECUTE PIPE p"),
 )

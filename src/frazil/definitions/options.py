@@ -38,6 +38,7 @@ COLUMN_TYPES = {
 PRECISION_MAX = 38
 INTERVALS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 INTERVAL_MAX = timedelta(days=366)
+RETRIES_MAX = 20
 SKIP_FILE_MAX = 1_000_000_000
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ def take_options(reader: TokenReader, known: Mapping[str, OptionReader]) -> dict
             reader.fail(f"{name.upper()} only once", token)
         if name == "partition" or name == "partitioned":
             reader.take_words("by")
-        else:
+        elif name != "validate":
             reader.take_sign("=")
         found[name] = known[name](reader)
         reader.skip_sign(",")
@@ -111,6 +112,17 @@ def take_columns(reader: TokenReader) -> tuple[str, ...]:
 def take_column_specs(reader: TokenReader) -> tuple[ColumnSpec, ...]:
     """Read `(a BIGINT, b DECIMAL(10, 2), c)`."""
     return in_parentheses(reader, _column_spec)
+
+
+def take_staged_columns(reader: TokenReader) -> tuple[ColumnSpec, ...]:
+    """Read `(a BIGINT, b VARCHAR)`, if it comes next: columns of files, each with a type."""
+    if not reader.is_sign("("):
+        return ()
+    columns = take_column_specs(reader)
+    for column in columns:
+        if not column.type:
+            raise Malformed(f"column {column.name} of the files needs a type, such as VARCHAR")
+    return columns
 
 
 def _column_spec(reader: TokenReader) -> ColumnSpec:
@@ -194,6 +206,15 @@ def take_interval(reader: TokenReader) -> int:
     if not 1 <= total <= INTERVAL_MAX.total_seconds():
         reader.fail(f"an interval between 1 second and {INTERVAL_MAX.days} days", token)
     return total
+
+
+def take_retries(reader: TokenReader) -> int:
+    """Read how often a failed run is tried again."""
+    token = reader.token
+    retries = reader.take_integer("a number", least=0)
+    if retries > RETRIES_MAX:
+        reader.fail(f"a number from 0 to {RETRIES_MAX}", token)
+    return retries
 
 
 def take_flag(reader: TokenReader) -> object:

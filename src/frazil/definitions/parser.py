@@ -19,7 +19,9 @@ TEXT_CHARS_MAX = 64 * 1024
 STATEMENTS_MAX = 200
 """In one text."""
 _QUOTES = ("'", '"', "`")
-_CHANGING = frozenset({"create", "alter", "copy", "drop", "pause", "resume", "list", "validate"})
+_CHANGING = frozenset(
+    {"create", "alter", "copy", "drop", "pause", "resume", "execute", "list", "validate"}
+)
 """First words of statements. No query that the engine accepts begins with one."""
 
 

@@ -16,6 +16,14 @@ DefinitionKind = Literal["stage", "pipe", "external_table", "view"]
 """Things that a definition makes. Views and external tables share their names with tables."""
 
 
+RETRIES = 3
+"""Of a pipe that does not say."""
+STAGED_ROWS = "staged_rows"
+"""What a query of COPY INTO reads: the rows of the files, as they are."""
+NEW_ROWS = "new_rows"
+"""What CHECK reads: the rows that are to be loaded."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFormat:
     """`FILE_FORMAT=(TYPE=CSV COMPRESSION=AUTO HEADER=true)`."""
@@ -106,12 +114,35 @@ class ValidateStage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCheck:
+    """A condition of `VALIDATE (NOT EMPTY, UNIQUE (id), …)`."""
+
+    kind: Literal["not_empty", "max_error_rate", "unique", "range", "query"]
+    text: str
+    """Exactly as written."""
+    columns: tuple[str, ...] = ()
+    """Of UNIQUE and RANGE."""
+    rate: float = 0.0
+    """Of MAX_ERROR_RATE: share of the rows that may be errors."""
+    low: str = ""
+    """Of RANGE, as SQL."""
+    high: str = ""
+    query: str = ""
+    """Of CHECK: a query on `new_rows` that must return no rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CopyIntoTable:
-    """`COPY INTO t FROM @s/2026/ …`."""
+    """`COPY INTO t FROM @s/2026/ …` or `COPY INTO t FROM (SELECT … FROM @s/2026/) …`."""
 
     table: str
     columns: tuple[ColumnSpec, ...] = ()
     source: StagePath
+    query: str = ""
+    """The SELECT, with `staged_rows` in place of the path; empty: all columns as they are."""
+    staged_columns: tuple[ColumnSpec, ...] = ()
+    """`(SELECT … FROM @s/2026/ (a BIGINT))`: columns that files need not have, or whose type is not
+    inferred."""
     files: tuple[str, ...] = ()
     pattern: str = ""
     file_format: FileFormat | None = None
@@ -128,6 +159,8 @@ class CopyIntoTable:
     """VALIDATION_MODE=RETURN_ERRORS: read and report, load nothing."""
     add_columns: bool = False
     partition_by: tuple[PartitionField, ...] = ()
+    checks: tuple[LoadCheck, ...] = ()
+    """`VALIDATE (…)`: what must hold for the new rows, or nothing is loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +177,16 @@ class CopyIntoStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePipe:
-    """`CREATE PIPE p SCHEDULE '1 minute' | CRON '…' AS COPY INTO …`. Exactly one of `every_s` and
-    `cron` is set."""
+    """`CREATE PIPE p SCHEDULE '1 minute' | CRON '…' | ON NEW FILES [RETRIES=n] AS COPY INTO …`.
+    Exactly one of `every_s`, `cron` and `on_new_files` is set."""
 
     name: str
     or_replace: bool = False
     every_s: int | None = None
     cron: str = ""
+    on_new_files: bool = False
+    retries: int = RETRIES
+    """How often a failed run is tried again before the next one is due."""
     copy: CopyIntoTable
     copy_text: str
     """Exactly as written."""
@@ -229,6 +265,13 @@ class Resume:
     name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutePipe:
+    """`EXECUTE PIPE p`: run it now."""
+
+    name: str
+
+
 Definition = CreateStage | CreatePipe | CreateExternalTable | CreateView
 """Statements whose text is kept as a file."""
 Statement = (
@@ -244,6 +287,7 @@ Statement = (
     | Drop
     | Pause
     | Resume
+    | ExecutePipe
 )
 
 KINDS: tuple[DefinitionKind, ...] = ("stage", "external_table", "view", "pipe")

@@ -7,8 +7,8 @@ written; every `skip_` reads what may be there.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
 
 from frazil.definitions.statements import StagePath
 from frazil.errors import Malformed, TooLarge
@@ -28,6 +28,7 @@ NESTING_MAX = 64
 INTEGER_MAX = 2**63 - 1
 _BARE_PATH = re.compile(r"[A-Za-z0-9_./=+:%~-]*")
 _INSIDE = frozenset("()[]")
+T = TypeVar("T")
 
 
 class TokenReader:
@@ -154,6 +155,14 @@ class TokenReader:
         self._at += 1
         return value
 
+    def take_number(self, wanted: str) -> str:
+        """Read a number of any spelling."""
+        token = self.token
+        if token is None or token.kind != "number" or not token.text.isascii():
+            self.fail(wanted)
+        self._at += 1
+        return token.text
+
     def take_integer(self, wanted: str, least: int = 1) -> int:
         """Read a whole number."""
         token = self.token
@@ -230,6 +239,47 @@ class TokenReader:
         query = self._query(closed_by_parenthesis=True)
         self.take_sign(")")
         return query
+
+    def take_staged_query(
+        self, name: str, take_after: Callable[[TokenReader], T]
+    ) -> tuple[str, StagePath, T]:
+        """Read (SELECT … FROM @stage/path …): the query with `name` in place of the path and what
+        `take_after` reads behind it, the path, and that."""
+        self.take_sign("(")
+        first = self._at
+        query = self._query(closed_by_parenthesis=True)
+        inner = TokenReader(self.text, self._tokens[first : self._at])
+        self.take_sign(")")
+        begin = self._tokens[first].begin
+        found: list[tuple[StagePath, T, int, int]] = []
+        while inner.token is not None:
+            if inner.is_word("from") and inner.is_path(ahead=1):
+                inner.take_words("from")
+                at = inner.token.begin
+                path = inner.take_path()
+                after = take_after(inner)
+                found.append((path, after, at - begin, inner.position - begin))
+            elif inner.token.text == "@":
+                inner.fail("a path of a stage after FROM only")
+            else:
+                inner.skip_token()
+        if len(found) != 1:
+            self.fail("FROM @stage/path once in the query", self._tokens[first])
+        path, after, at, end = found[0]
+        return f"{query[:at]}{name}{query[end:]}", path, after
+
+    def skip_token(self) -> None:
+        """Read any token."""
+        self._at += 1
+
+    @property
+    def position(self) -> int:
+        """The end of the last token that was read."""
+        return self._tokens[self._at - 1].end if self._at else 0
+
+    def text_from(self, token: Token | None) -> str:
+        """Return what was read from a token on, exactly as written."""
+        return "" if token is None else self.text[token.begin : self.position]
 
     def _query(self, *, closed_by_parenthesis: bool) -> str:
         first = self.token

@@ -5,6 +5,7 @@
     checkpoint.py   small state replaced whole: tmp, sync, rename, sync directory
     copies.py       copies of files, with their checksums
     budget.py       Budget: bytes used, soft cap, hard cap
+    line_log.py     LineLog: lines that are appended and synced one by one
     reserve.py      DiskReserve: free space that is kept for one flush of the lake
     ids.py          DurableCounter, TimeIds: numbers that never repeat, even after a crash
 
@@ -43,6 +44,7 @@ from frazil.disk.frames import (
     walk_frames,
 )
 from frazil.disk.ids import DurableCounter, TimeIds, split_id
+from frazil.disk.line_log import LineLog
 from frazil.disk.reserve import DiskReserve
 
 __all__ = [
@@ -62,6 +64,7 @@ __all__ = [
     "FileCopier",
     "Frame",
     "Hasher",
+    "LineLog",
     "Lock",
     "Mapped",
     "Mode",

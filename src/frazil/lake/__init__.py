@@ -42,8 +42,16 @@ from frazil.lake.catalog.catalog import (
 from frazil.lake.lake import Lake
 from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
-from frazil.lake.loaded.ledger import LEDGER_SCHEMA, LOADED, SKIPPED, LedgerEntry, loaded_keys
+from frazil.lake.loaded.ledger import (
+    LEDGER_SCHEMA,
+    LOADED,
+    SKIPPED,
+    LedgerEntry,
+    loaded_keys,
+    tried_keys,
+)
 from frazil.lake.loaded.load_commit import LoadChange, commit_load
+from frazil.lake.loaded.load_reader import loaded_rows
 from frazil.lake.loaded.load_table import (
     COMMENT,
     LoadConflict,
@@ -151,6 +159,7 @@ __all__ = [
     "is_small",
     "jars_folder",
     "loaded_keys",
+    "loaded_rows",
     "open_catalog",
     "open_shell",
     "plan_load",
@@ -161,6 +170,7 @@ __all__ = [
     "run_script",
     "session",
     "source_of",
+    "tried_keys",
     "user_settings",
     "warm",
     "whole",

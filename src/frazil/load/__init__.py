@@ -4,6 +4,7 @@
 
     loader.py       Loader: carries out LIST, DESCRIBE, VALIDATE, COPY INTO and CREATE STAGE
     preview.py      the first rows of a file
+    pipes/          COPY INTO that runs by itself, on a schedule or when files come
     stages/         folders, buckets and web servers below the roots of the configuration
     formats/        NDJSON, JSON, CSV, Parquet, ORC, Avro and text, with strict types
     copy/           COPY INTO a table, tasks, and COPY INTO a stage
@@ -19,6 +20,9 @@ from frazil.load.copy.task import FileReport
 from frazil.load.copy.unload import UnloadResult
 from frazil.load.formats.blocks import RowError
 from frazil.load.loader import Loader
+from frazil.load.pipes.board import PipeStatus
+from frazil.load.pipes.pipe_statements import open_pipes
+from frazil.load.pipes.scheduler import PipeScheduler
 from frazil.load.preview import FilePreview
 from frazil.load.stages.stage import Stage, open_stage, staged_files, upload
 from frazil.load.stages.staged_file import StagedFile
@@ -29,11 +33,14 @@ __all__ = [
     "LoadProgress",
     "LoadResult",
     "Loader",
+    "PipeScheduler",
+    "PipeStatus",
     "RowError",
     "Stage",
     "StagedFile",
     "UnloadResult",
     "WorkDone",
+    "open_pipes",
     "open_stage",
     "staged_files",
     "type_name",

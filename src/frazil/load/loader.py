@@ -40,6 +40,7 @@ from frazil.load.copy.copy_into import (
     copy_into,
     infer_schema,
     selected_files,
+    unloaded_files,
 )
 from frazil.load.copy.progress import LoadProgress
 from frazil.load.copy.task import CopyTask, ErrorPolicy, FileReport, run_copy_task, task_groups
@@ -57,7 +58,9 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 LOADS_MAX = 4
-"""Loads at the same time; more are refused."""
+"""Loads at the same time; more are refused, and those of pipes wait."""
+SLOT_POLL_S = 0.5
+"""How often a load that waits for its turn looks whether it was cancelled."""
 LIST_SCHEMA = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),
@@ -203,6 +206,19 @@ class Loader:
         found.group.cancel()
         return found
 
+    def check(self, statement: CopyIntoTable) -> None:
+        """Raise as `copy` if there is no such stage, or if the table may not be loaded."""
+        self._engine.check_loaded_name(statement.table)
+        self.stage(statement.source.stage)
+
+    def unloaded(self, statement: CopyIntoTable) -> list[StagedFile]:
+        """Return the files that a COPY INTO a table would load now."""
+        stage = self.stage(statement.source.stage)
+        with closing(self._catalog()) as catalog:
+            return unloaded_files(
+                statement, stage, catalog, self._lake.config, self._config.files_max
+            )
+
     def copy(
         self,
         statement: CopyIntoTable,
@@ -210,12 +226,14 @@ class Loader:
         *,
         text: str = "",
         who: str = "",
+        waits: bool = False,
     ) -> LoadResult:
-        """Run a COPY INTO a table. Its text, and who sent it, are shown while it runs."""
+        """Run a COPY INTO a table. Its text, and who sent it, are shown while it runs. If there are
+        too many loads, wait with `waits`, or raise `Overloaded`."""
         self._engine.check_loaded_name(statement.table)
         stage = self.stage(statement.source.stage)
         with (
-            self._job(cancel_token, text, who) as progress,
+            self._job(cancel_token, text, who, waits=waits) as progress,
             closing(self._catalog()) as catalog,
         ):
             result = copy_into(
@@ -249,9 +267,15 @@ class Loader:
         return open_catalog(self._lake.config, self._lake.data_folder)
 
     @contextmanager
-    def _job(self, cancel_token: CancelToken | None, text: str, who: str) -> Iterator[LoadProgress]:
-        """Yield the progress of a new load. `Overloaded` if there are too many."""
-        if not self._slots.acquire(blocking=False):
+    def _job(
+        self, cancel_token: CancelToken | None, text: str, who: str, *, waits: bool = False
+    ) -> Iterator[LoadProgress]:
+        """Yield the progress of a new load. If there are too many, wait, or raise `Overloaded`."""
+        while not self._slots.acquire(timeout=SLOT_POLL_S if waits else 0):
+            if waits:
+                if cancel_token is not None:
+                    cancel_token.check()
+                continue
             raise Overloaded(f"{LOADS_MAX} loads are running, which is the limit; retry later")
         name = f"load-{self._rand.getrandbits(64):016x}"
         progress = LoadProgress(

@@ -4,6 +4,7 @@
 
     engine.py   Engine: starts queries
     view_statements.py  CREATE VIEW and DROP VIEW
+    load_queries.py  SELECT over rows that are being loaded
     warm_up.py  compiles what queries call
 
     sql/        the SQL text: dialect, AS OF, table names, errors
@@ -21,6 +22,7 @@ memory, or when its client leaves. The process of the engine runs no query and l
 """
 
 from frazil.query.engine import Engine
+from frazil.query.load_queries import first_rows, open_row_select
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
@@ -147,6 +149,7 @@ __all__ = [
     "find_logs",
     "find_traces",
     "find_traces_by_id",
+    "first_rows",
     "hints_of",
     "histogram",
     "latencies",
@@ -161,6 +164,7 @@ __all__ = [
     "metric_labels",
     "metric_names",
     "metric_series",
+    "open_row_select",
     "outline",
     "preload_workers",
     "query_conditions",

@@ -19,7 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from frazil import tracing
-from frazil.definitions import Audit, CreateView, Definitions
+from frazil.definitions import Audit, CreateView, Definitions, PipeHistory
 from frazil.errors import (
     Conflict,
     FrazilError,
@@ -42,9 +42,10 @@ from frazil.query.run.timers import Timers
 from frazil.query.run.worker_pool import Worker, WorkerPool, WorkerRun
 from frazil.query.scan.audit_table import AUDIT_SCHEMA
 from frazil.query.scan.copy_history import COPY_HISTORY_SCHEMA
+from frazil.query.scan.pipe_history import PIPE_HISTORY_SCHEMA
 from frazil.query.scan.snapshots_table import SNAPSHOTS_SCHEMA
 from frazil.query.scan.tiers import Tiers
-from frazil.query.sql.as_of import COPY_HISTORY, SNAPSHOTS, STATEMENT_AUDIT
+from frazil.query.sql.as_of import COPY_HISTORY, PIPE_HISTORY, SNAPSHOTS, STATEMENT_AUDIT
 from frazil.query.sql.table_names import LISTING, VIEW_NAMES, tables_of
 from frazil.query.sql.views import ViewDefinition, views_for
 from frazil.results import CancelToken, Limits, Result, RunningQuery
@@ -95,8 +96,9 @@ class Engine:
         topics: TopicTables | None,
         definitions: Definitions | None,
         audit: Audit | None,
+        pipes: PipeHistory | None = None,
     ) -> None:
-        self._tiers = Tiers(snapshot, lake, topics, audit)
+        self._tiers = Tiers(snapshot, lake, topics, audit, pipes)
         self._lake = lake
         self._definitions = definitions
         self._topics = topics
@@ -105,6 +107,7 @@ class Engine:
             SNAPSHOTS: SNAPSHOTS_SCHEMA,
             STATEMENT_AUDIT: AUDIT_SCHEMA,
             COPY_HISTORY: COPY_HISTORY_SCHEMA,
+            PIPE_HISTORY: PIPE_HISTORY_SCHEMA,
         }
         self._config = config
         self._clock = clock
@@ -125,10 +128,11 @@ class Engine:
         topics: TopicTables | None = None,
         definitions: Definitions | None = None,
         audit: Audit | None = None,
+        pipes: PipeHistory | None = None,
     ) -> Self:
         """Open an engine over these tables. Rows that the `lake` has are read from there, and the
         others from `snapshot`. Tables of `topics`, and views of `definitions`, may come and go."""
-        return cls(snapshot, schemas, config, clock, lake, topics, definitions, audit)
+        return cls(snapshot, schemas, config, clock, lake, topics, definitions, audit, pipes)
 
     def sql(
         self, text: str, *, limits: Limits | None = None, cancel_token: CancelToken | None = None

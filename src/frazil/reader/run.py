@@ -127,6 +127,7 @@ class ReaderStartup:
             tier=None if embedded is None else embedded.tier,
             sql=None if embedded is None else embedded.sql,
             statements=None if embedded is None else embedded.statements,
+            pipes=None if embedded is None else embedded.pipes,
             lake=lake,
             loader=None if embedded is None else embedded.loader,
             clock=self._clock,
@@ -170,7 +171,9 @@ class ReaderStartup:
         config = self._config
         disk = RealDisk(config.data)
         fatal = _exit if self._hello.may_exit else None
-        embedded = Embedded.over(log, disk, config, clock=self._clock, lake=lake, fatal=fatal)
+        embedded = Embedded.over(
+            log, disk, config, clock=self._clock, lake=lake, fatal=fatal, runs_pipes=True
+        )
         self._opened.callback(embedded.close)
         return embedded
 

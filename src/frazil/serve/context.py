@@ -10,7 +10,7 @@ from frazil.definitions import StatementExecutor
 from frazil.disk import Disk
 from frazil.hot import HotTier
 from frazil.lake import Lake
-from frazil.load import Loader
+from frazil.load import Loader, PipeScheduler
 from frazil.log import ReadableLog
 from frazil.model import Clock
 from frazil.results import CancelToken, Limits, Result
@@ -52,6 +52,7 @@ class NodeContext:
     tier: HotTier | None
     sql: Sql | None
     statements: StatementExecutor | None
+    pipes: PipeScheduler | None
     lake: Lake | None
     loader: Loader | None
     clock: Clock

@@ -23,9 +23,13 @@ class StagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     upload_bytes_max: Annotated[
         int, doc("A file that is uploaded to a stage in a local folder.")
     ] = 1024 * MiB
+    poll_interval_ms: Annotated[
+        int, doc("How often a pipe with `ON NEW FILES` lists its stage.")
+    ] = 10_000
 
     def __post_init__(self) -> None:
         require_at_least(1, "stages", self, ("files_max", "upload_bytes_max"))
+        require_at_least(100, "stages", self, ("poll_interval_ms",))
         for root in self.roots:
             scheme = root.partition("://")[0] if "://" in root else "file"
             if scheme not in SCHEMES or ("://" not in root and not root.startswith("/")):

@@ -44,6 +44,21 @@ def test_latencies_and_the_lake_job_are_shown_if_present(tmp_path: Path) -> None
         "done_bytes": 0,
         "done_rows": 0,
     }
+    status["pipes"] = [
+        {
+            "pipe": "orders",
+            "state": "failing",
+            "is_failing": True,
+            "failures": 2,
+            "last_error": "UNIQUE (id):\nfound id = 1",
+            "next_in_s": 12.0,
+        },
+        {"pipe": "p", "state": "waiting", "is_failing": False, "next_in_s": 90.0},
+    ]
+    at = lines_of(status).index("pipes       1 failing, 1 waiting; next run in 12s")
+    wanted = "            orders failed 2 times: UNIQUE (id): found id = 1"
+    assert lines_of(status)[at + 1] == wanted
+    status["pipes"] = []
     lines = lines_of(status)
     assert "            sync 0.512 ms (p99 12.3 ms); acknowledge -; 0 batches queued" in lines
     assert lines[-1].startswith("spark       not_started; round: committing (logs), 1")

@@ -1,1 +1,1 @@
-"""Torture of COPY INTO."""
+"""Torture of COPY INTO and of pipes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,8 @@ TABLES = {"logs": "logs", "traces": "spans", "metrics": "metrics"}
 STATE_COLORS = {"ok": GREEN, "degraded": YELLOW, "failed": RED}
 HOT = "hot_"
 GROUPS_SHOWN = 3
+PIPES_SHOWN = 3
+"""Failing ones."""
 
 Json = Mapping[str, Any]
 
@@ -31,6 +34,7 @@ def screen(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]
     yield from _changed(status["ingest"], columns, paint)
     yield from _sizes(status, columns, paint)
     yield from _lake(status["lake"], columns, paint)
+    yield from _pipes(status["pipes"], columns, paint)
     yield from _subscribers(status["subscribers"], columns, paint)
     yield from _groups(status["kafka"], columns, paint)
     yield from _problems(status["checks"], columns, paint)
@@ -212,6 +216,23 @@ def _doing(doing: Json | None) -> str:
     table = "" if doing["table"] is None else f" ({safe(doing['table'])})"
     size = f", {bytes_text(doing['log_bytes'])} of the log" if doing["log_bytes"] else ""
     return f"; {doing['work']}: {doing['step']}{table}{size}, for {age_text(doing['age_s'])}"
+
+
+def _pipes(pipes: Sequence[Json], columns: int, paint: Colors) -> Iterator[str]:
+    """Count the pipes by state, and name those that fail."""
+    if not pipes:
+        return
+    states = Counter(each["state"] for each in pipes)
+    text = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    failing = [each for each in pipes if each["is_failing"]]
+    waits = [each["next_in_s"] for each in pipes if each["next_in_s"] is not None]
+    if waits:
+        text += f"; next run in {age_text(min(waits))}"
+    yield paint(shortened(f"pipes       {text}", columns), *((YELLOW,) if failing else ()))
+    for each in failing[:PIPES_SHOWN]:
+        why = " ".join((each["last_error"] or "no message").split())
+        line = f"            {safe(each['pipe'])} failed {each['failures']} times: {safe(why)}"
+        yield paint(shortened(line, columns), YELLOW)
 
 
 def _subscribers(subscribers: Sequence[Json], columns: int, paint: Colors) -> Iterator[str]:

@@ -64,6 +64,11 @@ def loaded_keys(ledger: pa.Table) -> set[tuple[str, str]]:
     return {(uri, etag) for uri, etag, status in zip(*columns, strict=True) if status == LOADED}
 
 
+def tried_keys(ledger: pa.Table) -> set[tuple[str, str]]:
+    """Return URI and ETag of all files, loaded or skipped."""
+    return set(zip(ledger["uri"].to_pylist(), ledger["etag"].to_pylist(), strict=True))
+
+
 def write_ledger(
     ledger: pa.Table,
     entries: Iterable[LedgerEntry],

@@ -61,6 +61,14 @@ def with_declared(inferred: pa.Schema, columns: Sequence[ColumnSpec]) -> pa.Sche
     return pa.schema(fields)
 
 
+def with_staged(inferred: pa.Schema, columns: Sequence[ColumnSpec]) -> pa.Schema:
+    """Return what files are read as: inferred columns, those with a declared type as that, and
+    declared ones that no file has."""
+    declared = {column.name: declared_type(column.type) for column in columns}
+    fields = [pa.field(f.name, declared.pop(f.name, f.type)) for f in inferred]
+    return pa.schema([*fields, *(pa.field(name, kind) for name, kind in declared.items())])
+
+
 def table_columns(schema: pa.Schema) -> pa.Schema:
     """Return columns as they are in a table: JSON text is a string with a comment."""
     return pa.schema(

@@ -1,9 +1,10 @@
 """COPY INTO a table.
 
 1. list     the files of the stage, without those in the table's ledger
-2. infer    the columns of a new table, or new columns, in tasks
-3. write    data files, in tasks; each reads the bytes that were listed
-4. commit   data files and ledger in one swap; if another load came first, go to 1
+2. infer    the columns of a new table, new columns, or what a SELECT reads, in tasks
+3. write    data files, in tasks; each reads the bytes that were listed, and runs the SELECT
+4. check    the conditions of VALIDATE, in a task that reads the data files
+5. commit   data files and ledger in one swap; if another load came first, go to 1
 
 A crash leaves files that no table references. A file is in the ledger exactly if its rows are in
 the table.
@@ -36,8 +37,16 @@ from frazil.lake import (
     loaded_keys,
     plan_load,
     plan_new_table,
+    tried_keys,
 )
-from frazil.load.copy.columns import MIXED, read_columns, table_columns, with_declared
+from frazil.load.copy.checks import CheckTask, failed_count, query_of, run_check_task
+from frazil.load.copy.columns import (
+    MIXED,
+    read_columns,
+    table_columns,
+    with_declared,
+    with_staged,
+)
 from frazil.load.copy.progress import LoadProgress
 from frazil.load.copy.task import (
     CopyTask,
@@ -51,6 +60,7 @@ from frazil.load.copy.task import (
     task_groups,
     too_many_errors,
 )
+from frazil.load.copy.transform import Transform, run_plan_task
 from frazil.load.formats.reader import format_of
 from frazil.load.formats.type_merge import finished, merge_schemas
 from frazil.load.stages.stage import Stage, staged_files
@@ -65,6 +75,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+US_PER_MS = 1000
 ATTEMPTS_MAX = 10
 """Each fails only if another load commits the same files or columns meanwhile."""
 
@@ -126,6 +137,7 @@ def copy_into(statement: CopyIntoTable, stage: Stage, context: CopyContext) -> L
             results = load.run(plan)
             if statement.return_errors:
                 return load.result(results)
+            load.check(plan, results)
             return load.commit(plan, results)
         except LoadConflict as error:
             logger.info("load planned again", extra={"reason": str(error)})
@@ -145,6 +157,20 @@ def selected_files(
     except re2.error as error:
         raise Malformed(f"PATTERN {pattern!r} is not a regular expression: {error}") from None
     return [file for file in found if matches(file.path)]
+
+
+def unloaded_files(
+    statement: CopyIntoTable, stage: Stage, catalog: Catalog, lake: LakeConfig, files_max: int
+) -> list[StagedFile]:
+    """Return the files that a statement names and that its table does not have."""
+    listed = selected_files(
+        stage, statement.source.path, statement.pattern, statement.files, files_max
+    )
+    table = find_table(catalog, lake, statement.table)
+    if table is None or not listed:
+        return listed
+    known = loaded_keys(plan_load(table, pa.schema([])).ledger)
+    return [file for file in listed if (file.uri, file.etag) not in known]
 
 
 def infer_schema(
@@ -182,6 +208,8 @@ class _Load:
         self._known_count = 0
         self._replaced: tuple[str, ...] = ()
         self._is_exact = False
+        self._transform: Transform | None = None
+        self._now_us = context.clock.wall_ms() * US_PER_MS
         self._unique = f"{context.rand.getrandbits(128):032x}"
 
     def prepare(self) -> LoadTable | None:
@@ -206,7 +234,10 @@ class _Load:
         if table is None:
             return self._new_table()
         assert plan is not None
-        return self._with_new_columns(table) if statement.add_columns else plan
+        if not statement.query and not statement.add_columns:
+            return plan
+        columns = self._inferred()
+        return self._with_new_columns(table, columns) if statement.add_columns else plan
 
     def _select(self, listed: list[StagedFile], plan: LoadTable | None) -> None:
         statement = self._statement
@@ -216,7 +247,9 @@ class _Load:
             if not statement.force:
                 fresh = [file for file in listed if (file.uri, file.etag) not in known]
                 self._known_count = len(listed) - len(fresh)
-                listed = fresh
+                # Files that were skipped come last: with MAX_FILES, others get their turn.
+                tried = tried_keys(plan.ledger)
+                listed = sorted(fresh, key=lambda file: (file.uri, file.etag) in tried)
             self._replaced = tuple(
                 file.uri
                 for file in listed
@@ -229,7 +262,8 @@ class _Load:
         return chosen or format_of(self._files[0].path)
 
     def _inferred(self) -> pa.Schema:
-        return infer_schema(
+        """Return the columns of the rows to load: of the files, or of the SELECT over them."""
+        staged = infer_schema(
             self._stage,
             self._files,
             self.file_format(),
@@ -237,10 +271,24 @@ class _Load:
             self._context.progress,
             is_lenient=self._statement.on_error != "abort",
         )
+        if not self._statement.query:
+            return staged
+        declared = self._statement.staged_columns
+        self._transform = Transform(
+            query=self._statement.query,
+            schema=with_staged(staged, declared),
+            is_exact=not declared,
+            now_us=self._now_us,
+        )
+        if not self._transform.schema.names:
+            return staged  # the files are empty
+        (columns,) = self._context.do(run_plan_task, [self._transform])
+        return columns
 
     def _new_table(self) -> LoadTable:
         statement = self._statement
         is_declared = bool(statement.columns) and all(c.type for c in statement.columns)
+        is_declared = is_declared and not statement.query
         inferred = pa.schema([]) if is_declared else self._inferred()
         self._is_exact = not statement.columns
         columns = with_declared(inferred, statement.columns)
@@ -256,9 +304,9 @@ class _Load:
             context.catalog, context.lake, statement.table, table_columns(columns), parts
         )
 
-    def _with_new_columns(self, table: Table) -> LoadTable:
+    def _with_new_columns(self, table: Table, columns: pa.Schema) -> LoadTable:
         known = {name.lower() for name in arrow_schema(table.schema()).names}
-        new = [field for field in self._inferred() if field.name.lower() not in known]
+        new = [field for field in columns if field.name.lower() not in known]
         return plan_load(table, table_columns(pa.schema(new)))
 
     def run(self, plan: LoadTable) -> list[CopyTaskResult]:
@@ -277,6 +325,7 @@ class _Load:
                 target=target,
                 name=f"load-{self._unique[:12]}-{index:06d}",
                 slot=context.progress.slot(index),
+                transform=self._transform,
             )
             for index, group in enumerate(task_groups(self._files))
         ]
@@ -287,6 +336,32 @@ class _Load:
             self.discard(plan, results)
             raise too_many_errors(self._policy, reports)
         return results
+
+    def check(self, plan: LoadTable, results: Sequence[CopyTaskResult]) -> None:
+        """Raise `Malformed` if a condition of VALIDATE does not hold, and delete what was
+        written."""
+        checks = self._statement.checks
+        if not checks:
+            return
+        self._context.progress.step = "checking rows"
+        reports = [report for result in results for report in result.reports]
+        rows = sum(report.row_count for report in reports)
+        failure = failed_count(checks, rows, sum(report.error_count for report in reports))
+        queries = tuple(check for check in checks if query_of(check))
+        try:
+            if failure is None and queries:
+                task = CheckTask(
+                    checks=queries,
+                    target=plan.target(),
+                    files=tuple(file for result in results for file in result.files),
+                    now_us=self._now_us,
+                )
+                (failure,) = self._context.do(run_check_task, [task])
+            if failure is not None:
+                raise Malformed(f"VALIDATE failed, and nothing was loaded. {failure}")
+        except FrazilError:
+            self.discard(plan, results)
+            raise
 
     def commit(self, plan: LoadTable, results: Sequence[CopyTaskResult]) -> LoadResult:
         context = self._context

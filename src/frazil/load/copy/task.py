@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
@@ -13,10 +13,11 @@ from frazil.errors import Malformed, TooLarge
 from frazil.lake import LoadedFile, LoadTarget, LoadWriter, attempt_name
 from frazil.load.copy.columns import MIXED
 from frazil.load.copy.progress import ProgressSlot, TaskProgress, WatchedStore
+from frazil.load.copy.transform import Transform, transformed, without_rows
 from frazil.load.formats.blocks import Block, RowError, row_error
 from frazil.load.formats.reader import infer_file, read_file
 from frazil.load.formats.type_merge import merge_schemas
-from frazil.load.stages.stage import Stage
+from frazil.load.stages.stage import FileSource, Stage
 from frazil.load.stages.staged_file import StagedFile
 from frazil.model import MiB, SystemClock
 
@@ -77,6 +78,8 @@ class CopyTask:
     name: str
     """Prefix of the data files, unique per task."""
     slot: ProgressSlot | None = None
+    transform: Transform | None = None
+    """What is done with the rows of a file before they are rows of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,7 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
     that was changed after it was listed.
     """
     store = WatchedStore(task.stage.open())
+    read = _reader(task, store)
     reports = []
     with closing(TaskProgress(task.slot, SystemClock())) as progress, ExitStack() as undo:
         writer = None
@@ -142,8 +146,7 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
             undo.callback(writer.discard)
         errors_left = task.policy.max_errors
         for file in task.files:
-            blocks = read_file(store, file, task.file_format, task.schema, is_exact=task.is_exact)
-            report = _load_file(file, _counted(blocks, store, progress), writer, task)
+            report = _load_file(file, _counted(read(file), store, progress), writer, task)
             reports.append(report)
             progress.finished(file, report.row_count)
             if errors_left is not None:
@@ -153,6 +156,22 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
         files = () if writer is None else writer.finish()
         undo.pop_all()
     return CopyTaskResult(reports=tuple(reports), files=files)
+
+
+def _reader(task: CopyTask, store: FileSource) -> Callable[[StagedFile], Iterator[Block]]:
+    """Return what yields the rows to load of a file."""
+    transform = task.transform
+    if transform is None:
+        return lambda file: read_file(
+            store, file, task.file_format, task.schema, is_exact=task.is_exact
+        )
+    staged, is_exact = transform.schema, transform.is_exact
+    if not staged.names:
+        return lambda file: without_rows(read_file(store, file, task.file_format, task.schema))
+    select = transform.open()
+    return lambda file: transformed(
+        read_file(store, file, task.file_format, staged, is_exact=is_exact), select, task.schema
+    )
 
 
 def _load_file(

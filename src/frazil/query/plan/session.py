@@ -56,25 +56,27 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def open_session(memory_bytes_max: int, context: QueryContext) -> SessionContext:
-    """Open a session without tables."""
+def open_session(
+    memory_bytes_max: int, context: QueryContext, partitions: int | None = None
+) -> SessionContext:
+    """Open a session without tables. A query has one partition per processor, or `partitions`."""
     # Sessions share no state: each has its own runtime and memory pool.
     runtime = (
         RuntimeEnvBuilder().with_disk_manager_disabled().with_greedy_memory_pool(memory_bytes_max)
     )
-    session = SessionContext(_settings(), runtime)
+    session = SessionContext(_settings(partitions or processors()), runtime)
     session.deregister_object_store("file://")
     for function in functions(context):
         session.register_udf(function)
     return session
 
 
-@lru_cache(maxsize=1)
-def _settings() -> SessionConfig:
+@lru_cache(maxsize=2)
+def _settings(partitions: int) -> SessionConfig:
     return (
         SessionConfig()
         .with_information_schema(True)
-        .with_target_partitions(processors())
+        .with_target_partitions(partitions)
         .set("datafusion.sql_parser.map_string_types_to_utf8view", "false")
         # Read other columns of a file only for rows that pass the filter.
         .set("datafusion.execution.parquet.pushdown_filters", "true")

@@ -16,5 +16,6 @@ fork_server.py   the process that workers are forked from
 worker_main.py   the program of a worker
 part_cache.py    PartCache: from references to rows
 executor.py      Executor: plans and runs queries
+staged_rows.py   RowSelect: queries over rows that are being loaded, in tasks
 top_n.py         TopNRun: the first rows by time, from few pieces
 """

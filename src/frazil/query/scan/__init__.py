@@ -6,5 +6,6 @@ table_rows.py       TableRows: the rows of one table for one query
 parquet_scan.py     ParquetScan: data files, read by DataFusion
 audit_table.py      the table of statements
 copy_history.py     the `copy_history` table
+pipe_history.py     the `pipe_history` table
 snapshots_table.py  the `snapshots` table
 """

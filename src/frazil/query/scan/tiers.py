@@ -27,12 +27,13 @@ from frazil.query.scan.as_of_rows import (
 )
 from frazil.query.scan.audit_table import audit_of
 from frazil.query.scan.copy_history import copy_history_of
+from frazil.query.scan.pipe_history import pipe_history_of
 from frazil.query.scan.snapshots_table import snapshots_of
-from frazil.query.sql.as_of import COPY_HISTORY, SNAPSHOTS, STATEMENT_AUDIT, AsOf
+from frazil.query.sql.as_of import COPY_HISTORY, PIPE_HISTORY, SNAPSHOTS, STATEMENT_AUDIT, AsOf
 from frazil.query.sql.dialect import EngineText
 
 if TYPE_CHECKING:
-    from frazil.definitions import Audit
+    from frazil.definitions import Audit, PipeHistory
     from frazil.hot import Piece, VisiblePieces
     from frazil.lake import LakeView, TableFile, TableView, TopicRows, TopicTables
 
@@ -64,8 +65,10 @@ class Tiers:
         lake: LakeView | None,
         topics: TopicTables | None = None,
         audit: Audit | None = None,
+        pipes: PipeHistory | None = None,
     ) -> None:
         self._audit = audit
+        self._pipes = pipes
         self._snapshot = snapshot
         self._lake = lake
         self._topics = topics
@@ -99,6 +102,7 @@ class Tiers:
             SNAPSHOTS: self._snapshot_rows,
             STATEMENT_AUDIT: self._audit_rows,
             COPY_HISTORY: self._history_rows,
+            PIPE_HISTORY: self._pipe_rows,
         }
         return {
             name: self._lake_table_rows(table, as_ofs.get(name))
@@ -159,6 +163,11 @@ class Tiers:
     def _history_rows(self) -> TierRows:
         """Return the files that tables were loaded from."""
         return _in_memory(COPY_HISTORY, copy_history_of(self._lake))
+
+    def _pipe_rows(self) -> TierRows:
+        """Return the runs of pipes."""
+        runs = () if self._pipes is None else self._pipes.runs()
+        return _in_memory(PIPE_HISTORY, pipe_history_of(runs))
 
     def _now(self, pieces: tuple[Piece, ...], view: TableView | None) -> TierRows:
         if view is None:

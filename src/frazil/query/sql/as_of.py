@@ -24,7 +24,9 @@ STATEMENT_AUDIT = "statement_audit"
 """The table of statements."""
 COPY_HISTORY = "copy_history"
 """The table of files that were loaded."""
-WITHOUT_SNAPSHOTS = frozenset({SNAPSHOTS, STATEMENT_AUDIT, COPY_HISTORY})
+PIPE_HISTORY = "pipe_history"
+"""The table of runs of pipes."""
+WITHOUT_SNAPSHOTS = frozenset({SNAPSHOTS, STATEMENT_AUDIT, COPY_HISTORY, PIPE_HISTORY})
 """Tables that cannot be read AS OF."""
 
 AS_OF_MAX = 8

@@ -32,8 +32,8 @@ class StatementRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             min_length=1,
             examples=["CREATE VIEW failed AS SELECT * FROM logs WHERE severity_number >= 17"],
-            description="One CREATE, COPY, ALTER, SHOW, LIST, DESCRIBE, VALIDATE, DROP, PAUSE or "
-            "RESUME. Queries are refused.",
+            description="One CREATE, COPY, ALTER, SHOW, LIST, DESCRIBE, VALIDATE, DROP, PAUSE, "
+            "RESUME or EXECUTE. Queries are refused.",
         ),
     ]
     format: Annotated[Format | None, doc("Default: the Accept header, or JSON.")] = None

@@ -22,6 +22,7 @@ def gauges(status: Status, processes: Sequence[tuple[str, ProcessInfo]]) -> Iter
     yield from _log(status)
     yield from _hot(status)
     yield from _lake(status)
+    yield from _pipes(status)
     yield from _subscribers(status)
     yield from _groups(status)
     yield from _processes(processes)
@@ -82,6 +83,20 @@ def _lake(status: Status) -> Iterator[Family]:
     yield by_table("frazil_lake_table_rows", "Rows of a table.", "rows")
     yield by_table("frazil_lake_table_files", "Data files of a table.", "files")
     yield by_table("frazil_lake_table_bytes", "Size of the data files of a table.", "bytes")
+
+
+def _pipes(status: Status) -> Iterator[Family]:
+    by_pipe = partial(_by, [((("pipe", each.pipe),), each) for each in status.pipes])
+    yield by_pipe(
+        "frazil_load_pipe_failing",
+        "1 while the last attempt of a pipe has failed, 0 otherwise.",
+        "is_failing",
+    )
+    yield by_pipe(
+        "frazil_load_pipe_success_age_seconds",
+        "Time since the last success of a pipe.",
+        "success_age_s",
+    )
 
 
 def _subscribers(status: Status) -> Iterator[Family]:

@@ -59,6 +59,7 @@ def status_with(context: NodeContext, writer: WriterStatus) -> model.Status:
         lake=None
         if context.lake is None
         else _lake_status(context.lake, log, context.clock.wall_ms()),
+        pipes=_pipe_summaries(context),
         query=_query_status(context),
         subscribers=writer.subscribers,
     )
@@ -197,6 +198,25 @@ def _commits(
 
 def _backwards(snapshots: Sequence[SnapshotInfo], only: str | None) -> Iterator[SnapshotInfo]:
     return (facts for facts in reversed(snapshots) if only in (None, facts.operation))
+
+
+def _pipe_summaries(context: NodeContext) -> list[model.PipeSummary]:
+    now_ms = context.clock.wall_ms()
+    return [
+        model.PipeSummary(
+            pipe=each.pipe.name,
+            state=each.word,
+            is_failing=each.state.is_failing,
+            table=each.pipe.copy.table,
+            failures=each.state.failures,
+            last_error=each.state.message or None if each.state.is_failing else None,
+            success_age_s=None
+            if each.state.succeeded_ms is None
+            else max(0, now_ms - each.state.succeeded_ms) / 1000,
+            next_in_s=None if each.next_ms is None else max(0, each.next_ms - now_ms) / 1000,
+        )
+        for each in (() if context.pipes is None else context.pipes.statuses())
+    ]
 
 
 def _query_status(context: NodeContext) -> model.QueryStatus | None:

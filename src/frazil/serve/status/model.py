@@ -134,6 +134,19 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
 
 
+class PipeSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One pipe."""
+
+    pipe: str
+    state: Annotated[str, doc("`running`, `paused`, `waiting` or `failing`.")]
+    is_failing: Annotated[bool, doc("True if the last attempt failed, running or not.")]
+    table: str
+    failures: Annotated[int, doc("Failed attempts since the last success.")]
+    last_error: str | None
+    success_age_s: Annotated[float | None, doc("Time since the last success; null if none.")]
+    next_in_s: Annotated[float | None, doc("Time until the next run; null if there is none.")]
+
+
 class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
     """SQL over hot tier and lake."""
 
@@ -167,5 +180,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     log: LogStatus
     hot: Annotated[HotStatus | None, doc("Null if `hot.enabled` is false.")]
     lake: Annotated[LakeStatus | None, doc("Null if disabled or not installed.")]
+    pipes: Annotated[list[PipeSummary], doc("Empty without a lake.")]
     query: Annotated[QueryStatus | None, doc("Null if `hot.enabled` is false.")]
     subscribers: list[SubscriberStatus]

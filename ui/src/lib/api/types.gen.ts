@@ -725,6 +725,17 @@ export interface PatternsAnswer {
   sampled_every: number;
 }
 
+export interface PipeSummary {
+  pipe: string;
+  state: string;
+  is_failing: boolean;
+  table: string;
+  failures: number;
+  last_error: string | null;
+  success_age_s: number | null;
+  next_in_s: number | null;
+}
+
 export interface PreviewAnswer {
   file: StageFile;
   format: string;
@@ -985,6 +996,7 @@ export interface Status {
   log: LogStatus;
   hot: HotStatus | null;
   lake: LakeStatus | null;
+  pipes: PipeSummary[];
   query: QueryStatus | null;
   subscribers: SubscriberStatus[];
 }
