@@ -78,6 +78,9 @@ class OneTable:
         self.table.catch_up()
         return self.table.view()
 
+    def note_frozen(self, name: str, partition: int, offset: int) -> None:
+        raise AssertionError("no topic feeds this table")
+
 
 class KeyedWorld:
     """Everything of one table. Owned by a test."""

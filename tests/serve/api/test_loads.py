@@ -47,7 +47,9 @@ class PausedTasks:
 
 @pytest.fixture(scope="module")
 def roots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("stages")
+    folder = tmp_path_factory.mktemp("stages") / "root"
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture(scope="module")

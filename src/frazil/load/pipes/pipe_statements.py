@@ -79,7 +79,13 @@ class PipeLoads:
 
     def run(self, pipe: CreatePipe, cancel_token: CancelToken) -> RunResult:
         """Load all files that were not loaded."""
-        result = self._loader.copy(pipe.copy, cancel_token, waits=True)
+        result = self._loader.copy(
+            pipe.copy,
+            cancel_token,
+            text=pipe.copy_text,
+            who=f"pipe {pipe.name}",
+            waits=True,
+        )
         skipped = [report.file for report in result.reports if report.is_skipped]
         purging = f"not deleted: {'; '.join(result.purge_errors)}" if result.purge_errors else ""
         return RunResult(
