@@ -30,9 +30,10 @@ EXCLUDED = (
     "/api/v1/flush",
     "/api/v1/maintain",
     "/api/v1/demo",
+    "/api/v1/tables/{table}/rows",
 )
-"""The first two never end, two start Spark, and the last adds rows during other requests. They have
-their own tests."""
+"""The first two never end, two start Spark, one adds rows during other requests, and the body of
+the last is not JSON. They have their own tests."""
 SETTINGS = """
 [checks]
 # A request that matches the description may still be invalid SQL, or have too many steps.
@@ -53,6 +54,10 @@ parameters = {{ trace_id = "{trace_id}" }}
 [[operations]]
 include-path = "/api/v1/topics/{{topic}}/messages"
 parameters = {{ topic = "otlp_logs" }}
+
+[[operations]]
+include-path-regex = "/api/v1/tables/.table./"
+parameters = {{ table = "fuzzed", key = "1" }}
 """
 
 
@@ -65,6 +70,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     with Node(folder / "data", "--config", str(settings)) as opened:
         remote = frazil.connect(opened.url)
         send_shop(opened.http_port, lambda text: remote.sql(text).fetchall())
+        columns = [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}]
+        remote.call("PUT", "/api/v1/tables/fuzzed", {"columns": columns, "key": ["id"]})
+        remote.table("fuzzed").upsert([{"id": 1, "name": "a"}, {"id": 2}])
         yield opened
         assert opened.stop() == 0
 
