@@ -31,13 +31,15 @@ from frazil.disk import RealDisk
 from frazil.keyed_lake import FreezeSource
 from frazil.lake import Session
 from frazil.lake.catalog.catalog import open_catalog, spark_settings
+from frazil.lake.keyed.definition import LOG_PARTITION, ROW
+from frazil.lake.keyed.delete_task import find_positions
 from frazil.lake.keyed.freezer import Freezer
 from frazil.lake.spark.jobs import TaskRunner, do_on
 from frazil.model import SystemClock
 from frazil.settings import LakeConfig, TablesConfig
 from frazil.tables import KeyedTable, KeyedWriter, create_table, new_definition, warm
 from tests.lake.keyed.world import OneTable, do_inline
-from tests.lake.maintain.tables import data_files
+from tests.lake.maintain.tables import data_files, local
 
 ROWS = int(os.environ.get("KEYED_ROWS", "1000000"))
 UPDATES, DELETES, INSERTS = 7_000, 2_000, 1_000
@@ -85,6 +87,10 @@ class Changes:
         self._next = ROWS
         self._version = 0
 
+    def numbers(self, count: int) -> Ids:
+        """Return some of the first row numbers."""
+        return self._rand.choice(ROWS, count, replace=False)
+
     def draw(self) -> tuple[pa.Table, Ids]:
         """Return rows to put and keys to delete."""
         self._version += 1
@@ -94,6 +100,14 @@ class Changes:
         self._next += INSERTS
         self._live = np.concatenate([chosen[DELETES:], new])
         return rows_of(np.concatenate([updated, new]), self._version), deleted
+
+
+def positions_in(location: str, dead: Ids) -> None:
+    """Look up dead rows in a data file, as a task does."""
+    read = pq.read_table(local(location), columns=[LOG_PARTITION, ROW], use_threads=False)
+    columns = [read[name].to_numpy() for name in (LOG_PARTITION, ROW)]
+    positions, _ = find_positions(*columns, np.zeros(len(dead), np.int64), dead)
+    assert len(positions) == len(dead)
 
 
 def measured(job: Callable[[], object], pid: int | None) -> tuple[float, float]:
@@ -171,7 +185,11 @@ def run(folder: Path) -> dict[str, float]:
             writer.delete(pa.table({"id": deleted}))
             table.catch_up()
             samples["plain"].append(measured(lambda: list(plain.freeze_all()), None)[0])
-        kinds = [file.content for file in data_files(catalog.load_table("frazil.orders"))]
+        files = data_files(catalog.load_table("frazil.orders"))
+        kinds = [file.content for file in files]
+        largest = max(files, key=lambda file: file.record_count).file_path
+        dead = np.sort(changes.numbers(UPDATES + DELETES))
+        look_up = measured(lambda: positions_in(largest, dead), None)[0]
         table.close()
     catalog.close()
     session.close()
@@ -187,6 +205,7 @@ def run(folder: Path) -> dict[str, float]:
         "times_less_cpu": round(
             statistics.median(samples["merge"]) / statistics.median(samples["ours"]), 1
         ),
+        "look_up_cpu_ms": round(1000 * look_up, 1),
         "data_files": kinds.count(DataFileContent.DATA),
         "delete_files": kinds.count(DataFileContent.POSITION_DELETES),
     }

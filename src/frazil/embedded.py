@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
@@ -24,6 +24,7 @@ from frazil.disk import Disk, DiskReserve, RealDisk
 from frazil.errors import Malformed, Overloaded, Unavailable, Unknown
 from frazil.hot import HotTier, HotWorker
 from frazil.hot import warm as warm_filters
+from frazil.keyed_lake import FreezeSource, seed_rows
 from frazil.lake import (
     Appended,
     Follower,
@@ -144,9 +145,12 @@ class Embedded:
                 config.tables,
                 clock=clock,
                 check_name=lambda name: engine.check_keyed_name(name),
+                frozen=None if lake is None else seed_rows(lake),
             )
             stack.callback(tables.close)
             tables.start()
+            if lake is not None:
+                lake.freeze_from(FreezeSource(tables, log))
             topics = TopicTables(
                 log, config.lake.topics, view, bytes_max=config.query.topic_bytes_max
             )
@@ -431,7 +435,7 @@ def maintain_folder(config: Config) -> list[Maintained]:
 
 @contextmanager
 def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
-    """Open only log and lake of a data folder."""
+    """Open only log, lake and keyed tables of a data folder."""
     _check_folder(Path(config.data))
     disk, clock, rand = RealDisk(config.data), SystemClock(), SystemRand()
     with (
@@ -445,7 +449,12 @@ def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
             auto_flush=False,
             rules=retention_rules(config.retention),
         ) as lake,
+        closing(
+            KeyedTables(disk, log, config.tables, clock=clock, frozen=seed_rows(lake))
+        ) as tables,
     ):
+        tables.start()
+        lake.freeze_from(FreezeSource(tables, log))
         yield lake
 
 

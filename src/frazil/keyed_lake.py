@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
+from uuid import UUID
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from frazil.lake import (
 from frazil.log import ReadableLog
 from frazil.tables import FrozenTables, KeyedView, RowsView, SeedRows, TableDefinition
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 """How long a round waits for rows that are durable in the log; it freezes what there is then."""
 
 
@@ -46,12 +47,17 @@ class FreezeSource:
         self._tables = tables
         self._log = log
         self._wait_s = wait_s
+        self._topic_ids: dict[str, UUID | None] = {}
+        """By table id: what is frozen of a dropped table is never said of a new topic."""
 
     def tables(self) -> Sequence[KeyedDefinition]:
         found = []
         for name in self._tables.names():
             with suppress(Unknown):  # dropped meanwhile
+                # Before the definition: a topic exists as long as its definition does.
+                topic_id = self._log.topic(self._tables.definition(name).topic).topic_id
                 found.append(lake_definition(self._tables.definition(name)))
+                self._topic_ids.setdefault(found[-1].table_id, topic_id)
         return found
 
     def changes(
@@ -64,11 +70,15 @@ class FreezeSource:
         ]
         return [each for each in changes if each.end.offset > each.begin.offset]
 
+    def ends(self, definition: KeyedDefinition) -> Mapping[int, int]:
+        return self._ends(definition.topic)
+
+    def _ends(self, topic: str) -> dict[int, int]:
+        partitions = self._log.topic(topic).partitions
+        return {each.index: each.view.last_stable_offset for each in partitions}
+
     def _view(self, name: str) -> KeyedView:
-        topic = self._tables.definition(name).topic
-        ends = {
-            each.index: each.view.last_stable_offset for each in self._log.topic(topic).partitions
-        }
+        ends = self._ends(self._tables.definition(name).topic)
         try:
             return self._tables.wait(name, ends, self._wait_s)
         except Unavailable:
@@ -82,8 +92,8 @@ class FreezeSource:
         return sum(bytes_behind(each.view, offsets.get(each.index, 0)) for each in partitions)
 
     def publish(self, definition: KeyedDefinition, partition: int, offset: int) -> None:
+        topic_id = self._topic_ids.get(definition.table_id)
         with suppress(Unknown):  # dropped meanwhile
-            topic_id = self._log.topic(definition.topic).topic_id
             self._log.publish(definition.topic, partition, offset, topic_id)
 
 

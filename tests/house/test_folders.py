@@ -25,7 +25,7 @@ FOLDERS = {
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
     "frazil.load": ["stages", "formats", "copy"],
-    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "api"],
+    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api"],
     "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],

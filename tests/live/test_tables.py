@@ -54,11 +54,11 @@ class Counter:
         self.offset = -1
         self.errors: list[str] = []
 
-    def run(self, node: Node, stop: threading.Event) -> None:
-        while not stop.is_set():
-            self._write(node, self.acknowledged + 1)
+    def run(self, crowd: Crowd) -> None:
+        while not crowd.is_over.is_set():
+            self._write(crowd, self.acknowledged + 1)
 
-    def _write(self, node: Node, count: int) -> None:
+    def _write(self, crowd: Crowd, count: int) -> None:
         headers = {
             "Content-Type": "application/x-ndjson",
             "Idempotency-Key": f"{self.key}-{count}",
@@ -67,7 +67,7 @@ class Counter:
         while time.monotonic() < deadline:
             try:
                 row = {"id": self.key, "count": count}
-                status, answer = call(node, "POST", f"{PATH}/rows", row, **headers)
+                status, answer = call(crowd.node, "POST", f"{PATH}/rows", row, **headers)
             except (OSError, http.client.HTTPException):
                 time.sleep(0.05)
                 continue
@@ -91,11 +91,11 @@ class Crowd:
     """Many counters at once."""
 
     def __init__(self, node: Node, counters: list[Counter]) -> None:
-        self._stop = threading.Event()
+        self.node = node
+        """Replaced when the node is started again."""
+        self.is_over = threading.Event()
         self._counters = counters
-        self._threads = [
-            threading.Thread(target=counter.run, args=(node, self._stop)) for counter in counters
-        ]
+        self._threads = [threading.Thread(target=counter.run, args=(self,)) for counter in counters]
         for thread in self._threads:
             thread.start()
 
@@ -109,7 +109,7 @@ class Crowd:
         eventually(lambda: self.total >= goal)
 
     def stop(self) -> None:
-        self._stop.set()
+        self.is_over.set()
         for thread in self._threads:
             thread.join(2 * WAIT_S)
         assert [error for counter in self._counters for error in counter.errors] == []
@@ -149,19 +149,17 @@ def test_64_writers_lose_nothing_when_reader_and_writer_are_killed(tmp_path: Pat
     with Node(data, *NO_LAKE) as node:
         assert call(node, "PUT", PATH, TABLE)[0] == 200
         crowd = Crowd(node, counters)
-        crowd.go_on(500)
+        crowd.go_on(300)
         for number in (signal.SIGKILL, signal.SIGSEGV):
             reader = processes(node)["reader"]
             os.kill(reader, number)
-            crowd.go_on(500)
+            crowd.go_on(300)
             assert processes(node)["reader"] != reader
         check_writer_has_no_arrow(node.process.pid)
         node.kill()  # the writer, amid writes; the reader ends with it
-        port = node.api_port
-        time.sleep(0.2)
-    with Node(data, *NO_LAKE, "--set", f"serve.http_port={port}") as node:
-        assert node.api_port == port
-        crowd.go_on(500)
+    with Node(data, *NO_LAKE) as node:
+        crowd.node = node
+        crowd.go_on(300)
         crowd.stop()
         check(node, counters)
         metrics = get(node, "/metrics")[1].decode()

@@ -86,6 +86,7 @@ def open_rooms(
                 tier=tier,
                 sql=None,
                 statements=None,
+                tables=None,
                 lake=lake,
                 clock=clock,
                 uptime=uptime,

@@ -57,7 +57,6 @@ class CreatedBackup:
     manifest: BackupManifest
     linked_bytes: int
     """Of files that share their bytes with the original."""
-    warnings: tuple[str, ...]
 
 
 def create_backup(
@@ -165,12 +164,6 @@ def _capture(folder: Path, target: Path, scratch: Path, clock: Clock, rand: Rand
         path=str(target),
         manifest=manifest,
         linked_bytes=sum(f.size_bytes for f in copier.files.values() if f.sha256 is None),
-        warnings=tuple(
-            f"table {table.name} has delete files: the backup can be restored only to "
-            f"{folder.absolute()}; compact the table, then back up again"
-            for table in tables
-            if table.has_deletes
-        ),
     )
 
 

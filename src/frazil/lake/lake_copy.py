@@ -22,7 +22,7 @@ from frazil.disk import FileCopier, RealDisk
 from frazil.errors import Conflict, InvalidSetting, Unavailable
 from frazil.lake.append.commit import NEXT_OFFSETS, offsets_of_text
 from frazil.lake.catalog.catalog import BUSY_TIMEOUT_S
-from frazil.lake.catalog.relocate import DELETES, LOCATIONS, WAREHOUSE
+from frazil.lake.catalog.relocate import LOCATIONS, WAREHOUSE
 from frazil.model import TopicPartition
 from frazil.settings import LakeConfig
 
@@ -43,8 +43,6 @@ class CopiedTable:
     metadata: str
     """Path of its metadata, below the data folder."""
     next_offsets: dict[TopicPartition, int]
-    has_deletes: bool
-    """It has delete files: it cannot be relocated, so the copy opens only at the same place."""
 
 
 def check_embedded(config: LakeConfig) -> None:
@@ -124,7 +122,6 @@ class LakeCopy:
             snapshot_id=_snapshot_id(metadata),
             metadata=files.path_of(location),
             next_offsets=offsets_of_text(metadata.get("properties", {}).get(NEXT_OFFSETS, "{}")),
-            has_deletes=files.has_deletes,
         )
 
 
@@ -136,7 +133,6 @@ class _TableFiles:
         self._target = target
         self._prefix = prefix
         self._needed = needed
-        self.has_deletes = False
 
     def path_of(self, location: str) -> str:
         """Return a path below the data folder."""
@@ -152,7 +148,6 @@ class _TableFiles:
         metadata: dict[str, Any] = json.loads(self._take(location))
         for manifest_list in {s["manifest-list"] for s in metadata.get("snapshots", [])}:
             for manifest in _records(self._take(manifest_list)):
-                self.has_deletes |= manifest.get("content") == DELETES
                 self._take_manifest(manifest["manifest_path"])
         for each in (*metadata.get("statistics", []), *metadata.get("partition-statistics", [])):
             self._link(each["statistics-path"])

@@ -13,13 +13,13 @@ ACCEPTED = "an Arrow table or batch, a pandas or polars DataFrame, or a list of 
 
 
 @runtime_checkable
-class ArrowStream(Protocol):
+class ArrowExporter(Protocol):
     """The Arrow PyCapsule interface: what pandas, polars, DuckDB and others have."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
-GivenRows: TypeAlias = "pa.Table | pa.RecordBatch | ArrowStream | Sequence[Mapping[str, Any]]"
+GivenRows: TypeAlias = "pa.Table | pa.RecordBatch | ArrowExporter | Sequence[Mapping[str, Any]]"
 
 
 def arrow_rows(rows: GivenRows, *, same_names: bool = False) -> pa.Table:
@@ -30,7 +30,7 @@ def arrow_rows(rows: GivenRows, *, same_names: bool = False) -> pa.Table:
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
     try:
-        if isinstance(rows, ArrowStream):
+        if isinstance(rows, ArrowExporter):
             return pa.table(rows)
         return _of_dicts(rows, same_names=same_names)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -11,6 +11,7 @@
     api/             the endpoints
     status/          node status and health
     metrics/         the Prometheus page
+    tables/          rows and keys of keyed tables, in JSON
     topics/          topics and their messages, from the log's files
     saved/           dashboards, saved views and queries as files
     demo_process.py  DemoShop: the process that sends demo data

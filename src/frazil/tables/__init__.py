@@ -22,7 +22,7 @@
     times.py            from a time to offsets
     partitioning.py     rows by the partition of their keys
     table_status.py     KeyedTableStatus: how a table does
-    open_table.py       OpenTable: a table that is opened again after a failure
+    served_table.py     ServedTable: a table that is opened again after a failure
     keyed_tables.py     KeyedTables: all tables of a folder, and the thread that steps them
     table_handle.py     TableHandle: one table, for Python programs
 
@@ -48,13 +48,13 @@ from frazil.tables.fold import DeadChange, PartitionFold
 from frazil.tables.freeze_plan import FreezePlan, freeze_plan
 from frazil.tables.keyed_tables import KeyedTables
 from frazil.tables.keys.key_index import warm
-from frazil.tables.open_table import FrozenTables, SeedRows
 from frazil.tables.owner import TableOwner
 from frazil.tables.partitioning import rows_by_partition
 from frazil.tables.rows.row_segment import RowSegment, upgraded
 from frazil.tables.rows.rows_part import RowsPart
 from frazil.tables.rows.segment_file import RowFileLocation, open_rows
 from frazil.tables.seed import seed_partition
+from frazil.tables.served_table import FrozenTables, SeedRows
 from frazil.tables.table import KeyedTable, KeyedView, partition_of
 from frazil.tables.table_handle import TableHandle, digest_of_key, rows_of_keys
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus

@@ -27,8 +27,8 @@ from frazil.tables.catalog import alter_table, create_table, drop_table, finish_
 from frazil.tables.changes import Operation
 from frazil.tables.definition import TableDefinition
 from frazil.tables.definition_file import table_names
-from frazil.tables.open_table import NS_PER_S, FrozenTables, OpenTable
 from frazil.tables.owner import TableOwner
+from frazil.tables.served_table import NS_PER_S, FrozenTables, ServedTable
 from frazil.tables.table import KeyedView
 from frazil.tables.table_status import KeyedTableStatus
 from frazil.tables.times import offsets_at
@@ -74,7 +74,7 @@ class KeyedTables:
         self._turn = threading.Lock()
         """Held to step, create, change or drop a table. `_next` makes it fair."""
         self._stepped = threading.Condition()
-        self._tables: Mapping[str, OpenTable] = {}
+        self._tables: Mapping[str, ServedTable] = {}
         """Replaced as a whole."""
         self._is_closing = False
         self._thread: threading.Thread | None = None
@@ -273,7 +273,7 @@ class KeyedTables:
         """Apply what is new, and seal what is large. Returns how many offsets were applied."""
         return sum(self._step_one(found) for found in self._tables.values())
 
-    def _step_one(self, found: OpenTable) -> int:
+    def _step_one(self, found: ServedTable) -> int:
         with self._exclusively():
             if self._is_closing or self._tables.get(found.name) is not found:
                 return 0
@@ -312,10 +312,10 @@ class KeyedTables:
         ]
 
     def _put(self, name: str) -> None:
-        opened = OpenTable(self._disk, self._log, name, self._config, self._clock, self._frozen)
+        opened = ServedTable(self._disk, self._log, name, self._config, self._clock, self._frozen)
         self._tables = {**self._tables, name: opened}
 
-    def _find(self, name: str) -> OpenTable:
+    def _find(self, name: str) -> ServedTable:
         found = self._tables.get(name)
         if found is None:
             raise Unknown(f"there is no table {name}")

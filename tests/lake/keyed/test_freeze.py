@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 from frazil.errors import Conflict, Fenced, Unavailable
 from frazil.lake import LakeView
 from frazil.lake.append.commit import next_offsets
+from frazil.lake.catalog.relocate import relocate
 from frazil.lake.keyed import commit, delete_task
 from frazil.lake.keyed.definition import LOG_PARTITION, OFFSET, ROW
 from frazil.lake.keyed.delete_task import find_positions
@@ -27,9 +29,9 @@ from frazil.lake.keyed.merge_files import DEAD_PERCENT
 from frazil.lake.keyed.read_rows import read_rows
 from frazil.lake.keyed.snapshot_files import SnapshotFiles
 from frazil.lake.scan.position_deletes import read_positions
-from frazil.model import TopicPartition
+from frazil.model import Rand, TopicPartition
 from frazil.tables import Operation
-from tests.lake.keyed.engines import with_pyiceberg
+from tests.lake.keyed.engines import rows_by_key, with_pyiceberg
 from tests.lake.keyed.world import CONFIG, NAME, KeyedWorld, keyed_world, new_row
 from tests.lake.maintain.tables import data_files, local
 
@@ -74,7 +76,7 @@ def test_one_delete_file_per_data_file(world: KeyedWorld) -> None:
         positions = read_positions(file.deletes_path, world.table().io)
         assert len(positions) == file.dead_count == 100 - len(world.rows)
         assert with_pyiceberg(world.table()) == world.rows
-    summary = world.table().current_snapshot().summary  # type: ignore[union-attr]
+    summary: Any = world.table().metadata.snapshots[-1].summary
     assert (summary["total-delete-files"], summary["total-position-deletes"]) == ("1", "15")
 
 
@@ -356,7 +358,8 @@ def test_rows_of_a_snapshot_rebuild_local_files(world: KeyedWorld) -> None:
 
 
 def _frozen(world: KeyedWorld, snapshot_id: int | None) -> tuple[Any, ...]:
-    found, places = {}, []
+    found: dict[Any, Any] = {}
+    places = []
     for number, view in enumerate(world.keyed.view().partitions):
         frozen = read_rows(world.table(), world.definition(), number, snapshot_id)
         assert frozen is not None
@@ -367,7 +370,9 @@ def _frozen(world: KeyedWorld, snapshot_id: int | None) -> tuple[Any, ...]:
         places.append((frozen.position.offset, frozen.position.row))
         if snapshot_id is None:
             assert places[-1] == (view.end_offset, view.row_count)
-            live = [n for batch in view.rows_since(0) for n in batch[ROW].to_pylist()]
+            live = [
+                n for batch in view.rows_between(0, view.row_count) for n in batch[ROW].to_pylist()
+            ]
             assert sorted(n for batch in batches for n in batch[ROW].to_pylist()) == live
     plain = {
         key: {name: value for name, value in row.items() if not name.startswith("_")}
@@ -395,3 +400,31 @@ def test_positions_are_found(data: st.DataObject) -> None:
     expected = {(held.index(pair), dead.index(pair)) for pair in dead if pair in held}
     assert set(zip(positions.tolist(), found.tolist(), strict=True)) == expected
     assert len(positions) == len(expected)
+
+
+def test_a_copied_folder_has_its_deletes(tmp_path: Path) -> None:
+    """Delete files name data files: those of the copy name the copy's, in every snapshot."""
+    old, new = tmp_path / "old", tmp_path / "a longer name" / "new"
+    past = []
+    with keyed_world(old) as world:
+        for number in range(3):
+            world.write(Operation.UPSERT, rows(*range(10 * number, 10 * number + 20)))
+            world.write(Operation.DELETE, [{"id": 10 * number}])
+            world.freeze()
+            past.append(dict(world.rows))
+    shutil.copytree(old, new)
+    assert relocate(CONFIG, new, Rand(7)) == ["frazil.orders"]
+    shutil.rmtree(old)
+    with keyed_world(new) as world:
+        table = world.table()
+        for snapshot, then in zip(table.metadata.snapshots, past, strict=True):
+            assert (
+                rows_by_key(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist())
+                == then
+            )
+        world.rows = past[-1]
+        world.write(Operation.DELETE, [{"id": 25}])
+        world.freeze()
+        assert with_pyiceberg(world.table()) == world.rows
+        assert world.maintenance().compact(NAME, is_all=True).files_made == 1
+        assert with_pyiceberg(world.table()) == world.rows

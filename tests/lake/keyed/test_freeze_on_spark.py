@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -114,7 +115,7 @@ def test_all_types_and_new_columns(opened: tuple[KeyedWorld, Session]) -> None:
     have changed."""
     world, session = opened
     time = datetime(1969, 1, 1, 1, 1, 1, 7, tzinfo=UTC)
-    kinds = {
+    kinds: dict[str, tuple[str, list[Any]]] = {
         "id": ("int64", [1, 2, -3]),
         "flag": ("bool", [True, None, False]),
         "i8": ("int8", [-128, None, 127]),

@@ -22,14 +22,14 @@ from frazil.lake.catalog.catalog import open_catalog
 from frazil.lake.keyed.table import foreign_reason
 from frazil.log import Log
 from frazil.model import SystemClock
-from frazil.tables import find_table, table_names
+from frazil.tables import Operation, decode_changes, find_table, table_names
 from frazil.tables.definition import TableDefinition
 from tests.lake.keyed.engines import rows_by_key
 from tests.lake.keyed.world import CONFIG, NAME
 from tests.lake.maintain.tables import data_files
 from tests.torture.checker import Verdict
-from tests.torture.tables.sim import Rows, folded
 
+Rows = dict[object, dict[str, object]]
 Past = list[Rows]
 """The rows of a partition as of each offset."""
 
@@ -86,9 +86,8 @@ def _judge_snapshot(
     except AssertionError:
         verdict.add("duplicate", f"a key is twice in snapshot {snapshot.snapshot_id}")
         return
-    by_key = {key[0]: row for key, row in expected.items()}
-    if rows != by_key:
-        wrong = [key for key in {*rows, *by_key} if rows.get(key) != by_key.get(key)]
+    if rows != expected:
+        wrong = [key for key in {*rows, *expected} if rows.get(key) != expected.get(key)]
         kind = "lost" if any(key not in rows for key in wrong) else "untrue"
         verdict.add(kind, f"snapshot {snapshot.snapshot_id} at {offsets}: keys {wrong[:5]}")
     kinds = [file.content for file in data_files(table, snapshot.snapshot_id)]
@@ -103,9 +102,22 @@ def _past(log: Log, definition: TableDefinition, partition: int) -> Past:
     while batches := reader.read():
         for batch in batches:
             for record in batch.records():
-                past.append(folded(definition, past[-1], record.value))
+                past.append(_folded(definition, past[-1], record.value))
     reader.close()
     return past
+
+
+def _folded(definition: TableDefinition, rows: Rows, value: bytes | None) -> Rows:
+    """Return the rows after one record."""
+    changes = decode_changes(definition, value)
+    after = dict(rows)
+    for row in changes.batch.to_pylist():
+        key = row["id"]
+        if changes.operation is Operation.DELETE:
+            after.pop(key, None)
+        elif changes.operation is Operation.UPSERT or key in after:
+            after[key] = {**after.get(key, {}), **row}
+    return after
 
 
 @contextmanager

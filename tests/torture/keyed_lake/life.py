@@ -12,7 +12,8 @@ from pathlib import Path
 from random import Random
 
 from frazil.errors import FrazilError
-from tests.lake.keyed.world import NAME, KeyedWorld, keyed_world
+from frazil.tables import Operation
+from tests.lake.keyed.world import NAME, KeyedWorld, keyed_world, new_row
 
 ROUNDS = 5
 CHANGES = 40
@@ -88,6 +89,7 @@ def _live(job: Job) -> None:
         opened = world
         for number in range(ROUNDS):
             world.change(rand, CHANGES, KEYS)
+            world.write(Operation.UPSERT, [new_row(rand, rand.randrange(KEYS)) for _ in range(8)])
             _freeze(world, job)
             maintenance = world.maintenance()
             if number == 2 or rand.random() < 0.3:

@@ -97,12 +97,12 @@ def _death_lost() -> None:
 
 def _rows_doubled() -> None:
     """Write the last row of the round before again."""
-    original = RowsView.rows_since
+    original = RowsView.rows_between
 
-    def rows_since(self: RowsView, begin_row: int) -> Any:
-        return original(self, max(0, begin_row - 1))
+    def rows_between(self: RowsView, begin: int, end: int) -> Any:
+        return original(self, max(0, begin - 1), end)
 
-    mock.patch.object(RowsView, "rows_since", rows_since).start()
+    mock.patch.object(RowsView, "rows_between", rows_between).start()
 
 
 def _rows_not_counted() -> None:

@@ -58,6 +58,8 @@ def run_cycle(
 ) -> tuple[Verdict, Counter[str]]:
     """Run a life with a fault, check the table, run one without, and check it again."""
     at = 1 if step in ONCE else rand.randint(1, AT_MAX)
+    if mutant:
+        at = AT_MAX  # when there are several files, and dead rows
     job = Job(scratch=scratch, seed=rand.getrandbits(32), step=step, at=at, mutant=mutant)
     verdict = Verdict()
     code = _finished(job)

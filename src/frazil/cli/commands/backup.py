@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +33,6 @@ def run(options: argparse.Namespace) -> int:
     begin_ns = clock.monotonic_ns()
     created = run_with_progress("backup", lambda: _create(options), None, is_quiet=options.json)
     took_ns = clock.monotonic_ns() - begin_ns
-    for warning in created.warnings:
-        print(f"frazil: {warning}", file=sys.stderr)
     if options.json:
         print(json.dumps(_to_dict(created)))
     else:
@@ -86,5 +83,4 @@ def _to_dict(created: CreatedBackup) -> dict[str, Any]:
         "tables": [
             {"name": each.name, "snapshot_id": each.snapshot_id} for each in manifest.tables
         ],
-        "warnings": list(created.warnings),
     }

@@ -5,7 +5,8 @@ list of each snapshot, in manifests. In a folder that is somewhere else now, all
 old place, where the original may still be in use.
 
     1. catalog      which tables name a place outside this folder, although the folder has the file?
-    2. manifests    copies with the new paths; the old files stay as they are
+    2. manifests    copies with the new paths; the old files stay as they are. Delete files of keyed
+                    tables name data files, so they are copied, too
     3. metadata     a new version of the table that names the copies
     4. catalog      one update per table, if it has not changed meanwhile
 
@@ -35,8 +36,10 @@ logger = logging.getLogger(__name__)
 
 WAREHOUSE = "/lake/warehouse/"
 """Every path of an embedded table has this; what follows is the same wherever the folder is."""
-DELETES = 1
-"""The `content` of a manifest of delete files."""
+POSITION_DELETES = 1
+"""The `content` of such a file. Equality deletes name no data file."""
+PATH_ID = 2147483546
+"""Field id of the column `file_path` of a position delete file."""
 LOCATIONS = "SELECT table_namespace, table_name, metadata_location FROM iceberg_tables"
 UPDATE = (
     "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? WHERE "
@@ -94,6 +97,8 @@ class _MovedTable:
             )
         self._manifests: dict[str, tuple[str, int]] = {}
         """Old path -> new path and length."""
+        self._deletes: dict[str, tuple[str, int]] = {}
+        """The same, of delete files."""
 
     def rewrite(self) -> str:
         """Write the metadata anew. Returns its location."""
@@ -110,11 +115,6 @@ class _MovedTable:
         """Copy a manifest list, and the manifests in it. Returns its new location."""
         records, copy = self._avro(location)
         for record in records:
-            if record.get("content") == DELETES:
-                raise Conflict(
-                    f"table {self._name} has delete files, which cannot be relocated: compact it "
-                    f"where it was, in {self._old}, then copy the folder again"
-                )
             manifest = record["manifest_path"]
             if manifest not in self._manifests:
                 self._manifests[manifest] = self._manifest(manifest)
@@ -124,8 +124,51 @@ class _MovedTable:
     def _manifest(self, location: str) -> tuple[str, int]:
         records, copy = self._avro(location)
         for record in records:
-            record["data_file"] = self._renamed(record["data_file"])
+            file = record["data_file"]
+            if file.get("content") == POSITION_DELETES and self._exists(file["file_path"]):
+                record["data_file"] = self._renamed_deletes(file)
+            else:
+                record["data_file"] = self._renamed(file)
         return copy(records)
+
+    def _renamed_deletes(self, file: dict[str, Any]) -> dict[str, Any]:
+        """Copy a delete file, which names data files. Returns its entry."""
+        old = file["file_path"]
+        if old not in self._deletes:
+            self._deletes[old] = self._copy_deletes(old)
+        path, size = self._deletes[old]
+        # A bound that was cut before the new part of the path says nothing: it is left out.
+        bounds = {
+            name: [
+                {**each, "value": self._new(each["value"].decode()).encode()}
+                if each["key"] == PATH_ID
+                else each
+                for each in file[name]
+                if each["key"] != PATH_ID or self._is_old(each["value"].decode())
+            ]
+            for name in ("lower_bounds", "upper_bounds")
+            if file.get(name) is not None
+        }
+        return {**file, **bounds, "file_path": path, "file_size_in_bytes": size}
+
+    def _copy_deletes(self, location: str) -> tuple[str, int]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(pa.BufferReader(self._read(location)))
+        paths = table.column(0).combine_chunks().dictionary_encode()
+        names = pa.array([self._new(path) for path in paths.dictionary.to_pylist()], pa.string())
+        renamed = pa.DictionaryArray.from_arrays(paths.indices, names).cast(pa.string())
+        table = table.set_column(0, table.schema.field(0), renamed)
+        sink = io.BytesIO()
+        pq.write_table(table, sink, compression="zstd", store_schema=False)
+        stem = self._relative(location).removesuffix("-deletes.parquet").removesuffix(".parquet")
+        # The name of a file of ours: what is left of a relocation is removed as an orphan.
+        unique = self._rand.getrandbits(48)
+        folder = stem.rpartition("/")[0]
+        path = f"{folder}/{unique:012x}-{len(self._deletes):08}-00000-deletes.parquet"
+        write_whole(self._disk, path, [sink.getvalue()])
+        return f"{self._warehouse}{path}", sink.tell()
 
     def _avro(self, location: str) -> tuple[list[Any], Callable[[list[Any]], tuple[str, int]]]:
         """Return the records of a file, and a function that writes changed ones as a new file."""

@@ -140,10 +140,8 @@ def _members(rows: Longs, dead: Longs) -> Longs:
     if last - first < SPAN_MAX:
         flags = np.zeros(last - first + 1, np.bool_)
         flags[dead - first] = True
-        hits: Longs = near[flags[rows[near] - first]]
-        return hits
-    at = np.searchsorted(dead, rows[near])
-    return near[dead[at] == rows[near]]
+        return np.compress(flags[rows[near] - first], near)
+    return np.compress(dead[np.searchsorted(dead, rows[near])] == rows[near], near)
 
 
 def _write(work: DeleteRowsTask, positions: Longs) -> WrittenDeletes:

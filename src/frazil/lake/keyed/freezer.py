@@ -16,7 +16,7 @@ After a failure at any step the next round begins at 1.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from frazil import tracing
-from frazil.errors import Conflict, FrazilError, Unknown
+from frazil.errors import Conflict, FrazilError, Unavailable, Unknown
 from frazil.lake.append.appender import ROWS, Appended, Covered, data_file_of
 from frazil.lake.append.commit import check_owner, take_over
 from frazil.lake.append.progress import LakeActivity, ReportActivity
@@ -124,10 +124,7 @@ class Freezer:
         first: FrazilError | None = None
         for definition in self._source.tables():
             try:
-                while (done := self.freeze(definition)) is not None:
-                    yield done
-                    if not self._is_large(definition):
-                        break
+                yield from self._freeze_until(definition, self._source.ends(definition))
             except Unknown:
                 continue  # dropped meanwhile
             except FrazilError as error:
@@ -135,10 +132,20 @@ class Freezer:
         if first is not None:
             raise first
 
-    def _is_large(self, definition: KeyedDefinition) -> bool:
-        """Return whether so much is left that the last round cannot have had it all."""
-        pending = self._source.pending_bytes(definition, self._known_offsets(definition))
-        return pending >= min(ROUND_BYTES_MAX, self._config.flush_bytes)
+    def _freeze_until(
+        self, definition: KeyedDefinition, ends: Mapping[int, int]
+    ) -> Iterator[Appended]:
+        """Freeze until the table has everything below these offsets."""
+        if self._opened.get(definition.name) != definition:
+            self._publish(definition, self._open(definition))
+        while any(self._known_offsets(definition).get(n, 0) < end for n, end in ends.items()):
+            done = self.freeze(definition)
+            if done is None:
+                raise Unavailable(
+                    f"the rows of {definition.name} lag behind its log, which ends at "
+                    f"{dict(ends)}: not all changes were frozen; retry"
+                )
+            yield done
 
     def freeze(self, definition: KeyedDefinition) -> Appended | None:
         """Run one round of a table: one commit, or None if nothing has changed.

@@ -55,14 +55,19 @@ class KeyedSource(Protocol):
         """Return all keyed tables."""
         ...
 
+    def ends(self, definition: KeyedDefinition) -> Mapping[int, int]:
+        """Return the first offset of each partition that is not durable. Raises `Unknown` if the
+        table was dropped."""
+        ...
+
     def changes(
         self, name: str, begins: Mapping[int, FrozenPosition], bytes_max: int
     ) -> list[PartitionChanges]:
         """Return what changed since these positions, up to one offset of each partition: what is
         durable now, or about `bytes_max` of rows. Partitions without changes are left out.
 
-        Raises `Unknown` if there is no such table, `Unavailable` if its rows lag behind its log for
-        too long, and `Conflict` if its row numbers are not those of the positions."""
+        Raises `Unknown` if there is no such table, `Unavailable` if its rows are being rebuilt, and
+        `Conflict` if its row numbers are not those of the positions."""
         ...
 
     def pending_bytes(self, definition: KeyedDefinition, offsets: Mapping[int, int]) -> int:

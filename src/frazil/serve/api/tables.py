@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
@@ -285,35 +287,43 @@ async def write_rows(handler: Handler, params: WriteParams, request: ApiRequest)
             return definition, rows_of_lines(definition, operation, params.body)
         return definition, rows_of_stream(params.body)
 
-    definition, rows = await handler.run(read)
-    return await _write(handler, definition, operation, rows, request)
+    return await _write(handler, operation, read, request)
 
 
 async def delete_row(handler: Handler, params: DeleteRowParams, request: ApiRequest) -> Response:
     """Delete the row of a key, if it exists; responds when that is durable."""
-    definition = _definition(handler.tables, params.table)
-    rows = rows_of_keys(definition, [key_of_text(definition, params.key)])
-    return await _write(handler, definition, Operation.DELETE, rows, request)
+    tables = handler.tables
+
+    def read() -> tuple[TableDefinition, pa.Table]:
+        definition = _definition(tables, params.table)
+        return definition, rows_of_keys(definition, [key_of_text(definition, params.key)])
+
+    return await _write(handler, Operation.DELETE, read, request)
 
 
 async def _write(
     handler: Handler,
-    definition: TableDefinition,
     operation: Operation,
-    rows: pa.Table,
+    read: Callable[[], tuple[TableDefinition, pa.Table]],
     request: ApiRequest,
 ) -> Response:
-    tables, name = handler.tables, definition.name
-    digest = _digest(definition, operation, request.headers.get("idempotency-key"))
-    written: WrittenRows
-    if rows.nbytes <= PORTION_BYTES:
-        sent = await handler.run(lambda: tables.begin_write(name, operation, rows, digest=digest))
-        written = await asyncio.wrap_future(sent)
-    else:
-        written = await handler.run(lambda: tables.write_rows(name, operation, rows, digest=digest))
+    """Write the rows that `read` returns. No thread waits for the disk, unless they are many."""
+    tables, key = handler.tables, request.headers.get("idempotency-key")
+
+    def start() -> tuple[str, int, Future[WrittenRows]]:
+        definition, rows = read()
+        name, digest = definition.name, _digest(definition, operation, key)
+        if rows.nbytes <= PORTION_BYTES:
+            sent = tables.begin_write(name, operation, rows, digest=digest)
+        else:
+            sent = Future()
+            sent.set_result(tables.write_rows(name, operation, rows, digest=digest))
+        return name, rows.num_rows, sent
+
+    name, count, sent = await handler.run(start)
+    written = await asyncio.wrap_future(sent)
     token = WriteToken(table=name, offsets=written.token)
-    answer = WriteAnswer(token=token, rows=rows.num_rows, duplicate=written.is_duplicate)
-    return answer_of(answer)
+    return answer_of(WriteAnswer(token=token, rows=count, duplicate=written.is_duplicate))
 
 
 async def one_row(handler: Handler, params: RowParams, _: ApiRequest) -> Response:

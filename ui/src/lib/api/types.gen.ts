@@ -41,11 +41,23 @@ export interface CatalogInfo {
   spark_packages: string[];
 }
 
+export interface ChangesAnswer {
+  changes: Record<string, unknown>[];
+  next: number;
+  end: number;
+}
+
 export interface Check {
   component: string;
   state: "degraded" | "failed" | "ok";
   why?: string | null;
   next_step?: string | null;
+}
+
+export interface ColumnBody {
+  name: string;
+  type: string;
+  nullable?: boolean;
 }
 
 export interface CommitStatus {
@@ -327,6 +339,10 @@ export interface HistogramAnswer {
   bars: Bar[];
 }
 
+export interface HistoryAnswer {
+  versions: Record<string, unknown>[];
+}
+
 export interface HotStatus {
   is_whole: boolean;
   lag_offsets: number;
@@ -364,6 +380,31 @@ export interface KafkaStatus {
   group_count: number;
   groups: GroupStatus[];
   group_partitions: GroupPartitionStatus[];
+}
+
+export interface KeyedPartitionStatus {
+  partition: number;
+  written: number;
+  indexed: number;
+  first: number;
+  sealed: number;
+  iceberg: number | null;
+}
+
+export interface KeyedTableStatus {
+  table: string;
+  state: "catching_up" | "degraded" | "failed" | "ok";
+  trouble?: string | null;
+  partitions?: KeyedPartitionStatus[];
+  keys?: number;
+  key_bytes?: number;
+  row_bytes?: number;
+  file_count?: number;
+  dead_rows?: number;
+  lag_offsets?: number;
+  dead_changes?: number;
+  pressure?: "full" | "high" | "normal";
+  checkpoint_age_s?: number | null;
 }
 
 export interface Label {
@@ -551,6 +592,15 @@ export interface LogStatus {
 export interface LogsAnswer {
   logs: LogRow[];
   cursor: string | null;
+}
+
+export interface LookupAnswer {
+  rows: Record<string, unknown>[];
+}
+
+export interface LookupBody {
+  keys: unknown[];
+  at_least?: Record<string, number>;
 }
 
 export interface Maintained {
@@ -780,6 +830,12 @@ export interface RetentionAnswer {
   rules: RuleStatus[];
 }
 
+export interface RowAnswer {
+  row: Record<string, unknown>;
+  partition: number;
+  offset: number;
+}
+
 export interface RuleStatus {
   table: string;
   where: string | null;
@@ -908,6 +964,7 @@ export interface SqlRequest {
   rows_max?: number | null;
   memory_bytes_max?: number | null;
   details?: boolean;
+  at_least?: WriteToken[];
   parts?: boolean;
 }
 
@@ -933,6 +990,7 @@ export interface Status {
   lake: LakeStatus | null;
   query: QueryStatus | null;
   subscribers: SubscriberStatus[];
+  tables: KeyedTableStatus[];
 }
 
 export interface StoredDashboard {
@@ -971,6 +1029,22 @@ export interface Suggestion {
   until: string | null;
 }
 
+export interface TableAnswer {
+  table: string;
+  columns: ColumnBody[];
+  key: string[];
+  partitions: number;
+  version: number;
+  topic: string;
+  status: KeyedTableStatus;
+}
+
+export interface TableBody {
+  columns: ColumnBody[];
+  key: string[];
+  partitions?: number;
+}
+
 export interface TableRemoval {
   table: string;
   rows: number;
@@ -1004,6 +1078,10 @@ export interface TableStatus {
   files: number;
   small_files: number;
   bytes: number;
+}
+
+export interface TablesAnswer {
+  tables: KeyedTableStatus[];
 }
 
 export interface Tidied {
@@ -1155,6 +1233,17 @@ export interface Welcome {
   statements?: string;
   status?: string;
   ready?: string;
+}
+
+export interface WriteAnswer {
+  token: WriteToken;
+  rows: number;
+  duplicate: boolean;
+}
+
+export interface WriteToken {
+  table: string;
+  offsets: Record<string, number>;
 }
 
 export interface WrongQuery {

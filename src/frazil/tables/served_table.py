@@ -1,4 +1,4 @@
-"""OpenTable: one keyed table of a folder: opened, stepped, and opened again after a failure.
+"""ServedTable: one keyed table of a folder: opened, stepped, and opened again after a failure.
 
 The files of a table are derived. So a table whose changes cannot be applied is closed, and read
 again from files and log after a pause; files that cannot be written are written later. The log
@@ -53,7 +53,7 @@ FrozenTables = Callable[[TableDefinition, int], SeedRows | None]
 APPLY_MS = Histogram("frazil.tables.apply.ms", "Time one step of a keyed table takes.")
 
 
-class OpenTable:
+class ServedTable:
     """Stepped by one thread at a time; any thread may read."""
 
     def __init__(
@@ -112,7 +112,7 @@ class OpenTable:
                 self._keeper.reopen(number, fold.sealed_offset, self.start[number])
             self._kept = {}
             self._keep_log(table)
-        except Exception as error:  # noqa: BLE001 # one table must not stop the others
+        except Exception as error:  # noqa: BLE001 # top of loop: one table must not stop the others
             self._fail(error)
             return
         self.table, self.failure, self.trouble = table, None, None
@@ -176,7 +176,7 @@ class OpenTable:
         begin_ns = self._clock.monotonic_ns()
         try:
             count = table.apply()
-        except Exception as error:  # noqa: BLE001 # one table must not stop the others
+        except Exception as error:  # noqa: BLE001 # top of loop: one table must not stop the others
             table.close()
             self._fail(error)
             return 0
