@@ -25,7 +25,7 @@ memory, or when its client leaves. The process of the engine runs no query and l
 
 from frazil.query.engine import Engine
 from frazil.query.run.fork_client import preload_workers
-from frazil.query.scan.keyed_tables import KeyedViews
+from frazil.query.scan.keyed_tables import KeyedViews, refuse_bare_names
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
@@ -172,6 +172,7 @@ __all__ = [
     "preload_workers",
     "query_conditions",
     "query_names",
+    "refuse_bare_names",
     "register_tables",
     "register_views",
     "row_conditions",
