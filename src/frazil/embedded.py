@@ -47,7 +47,7 @@ from frazil.load import (
 )
 from frazil.log import AtTime, Log, Start
 from frazil.model import NS_PER_MS, Clock, SystemRand, arrow
-from frazil.query import Engine, register_tables, register_views
+from frazil.query import Engine, refuse_bare_names, register_tables, register_views
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import (
     CancelToken,
@@ -57,7 +57,6 @@ from frazil.results import (
     WriteToken,
     bind_parameters,
     result_of,
-    tokens,
 )
 from frazil.tables import FeedCodec, KeyedTables, TableHandle, TableOwner
 from frazil.tables import warm as warm_tables
@@ -363,7 +362,8 @@ class Embedded:
     def _run_on_spark(
         self, lake: Lake, text: str, limits: Limits, cancel_token: CancelToken
     ) -> Result:
-        self._check_for_spark(lake, text)
+        place = f"{lake.config.catalog_name}.{lake.config.namespace}"
+        refuse_bare_names(text, self.tables.names(), place)
         timeout_ms, rows_max = lake.config.question_timeout_ms, self._rows_max
         rows_max = min(rows_max, limits.rows_max or rows_max)
         timeout_ms = min(timeout_ms, limits.timeout_ms or timeout_ms)
@@ -371,19 +371,6 @@ class Embedded:
             lake, text, timeout_ms=timeout_ms, rows_max=rows_max, cancel_token=cancel_token
         )
         return result_of(rows, rows_max)
-
-    def _check_for_spark(self, lake: Lake, text: str) -> None:
-        """Raise `Malformed` if a text names a keyed table as if Spark had its rows of now."""
-        named = self.tables.names()
-        before = ""
-        for token in tokens(text):
-            if token.name in named and before in ("from", "join"):
-                place = f"{lake.config.catalog_name}.{lake.config.namespace}.{token.name}"
-                raise Malformed(
-                    f"{token.name} is a keyed table, of which Spark has what is frozen: write "
-                    f"{place}, or leave out the engine to read the rows of now"
-                )
-            before = token.name
 
     def flush(self) -> list[Appended]:
         """Append all durable data to the tables and return the commits. Starts Spark if needed."""

@@ -28,7 +28,7 @@ from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
-from frazil.query.scan.keyed_tables import KeyedViews
+from frazil.query.scan.keyed_tables import KeyedViews, refuse_bare_names
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
@@ -179,6 +179,7 @@ __all__ = [
     "preload_workers",
     "query_conditions",
     "query_names",
+    "refuse_bare_names",
     "register_tables",
     "register_views",
     "row_conditions",

@@ -20,7 +20,7 @@ from frazil.errors import Conflict, Malformed, OutOfRange, Unavailable, Unknown
 from frazil.model import Rand
 from frazil.query.run.references import SegmentRef
 from frazil.query.run.row_segment_cache import FileGone, RowSegmentCache
-from frazil.query.scan.keyed_tables import keyed_schema
+from frazil.query.scan.keyed_tables import keyed_schema, refuse_bare_names
 from frazil.tables import Operation, TableDefinition, new_definition
 from tests.query.build import log, piece_of
 from tests.query.keyed import KeyedNode, keyed_node
@@ -308,3 +308,11 @@ def test_a_dropped_table_is_unknown(node: KeyedNode) -> None:
     node.tables.drop(table)
     with pytest.raises(Unknown, match=re.escape(f"no table {table}")):
         node.sql(f"SELECT id FROM {table}")
+
+
+def test_spark_has_no_rows_of_now() -> None:
+    """The bare name is refused on Spark; the Iceberg table, and columns of that name, are not."""
+    for text in ("SELECT * FROM frazil.frazil.t JOIN logs ON true", "SELECT t, 't' FROM logs"):
+        refuse_bare_names(text, ["t"], "frazil.frazil")
+    with pytest.raises(Malformed, match="write frazil.frazil.t, or leave out"):
+        refuse_bare_names("SELECT 1 FROM logs JOIN t ON true", ["t"], "frazil.frazil")

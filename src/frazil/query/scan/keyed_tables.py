@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from frazil.errors import Unavailable, Unknown
+from frazil.errors import Malformed, Unavailable, Unknown
 from frazil.query.sql.changes import OFFSET_FIELD
 from frazil.results import tokens
 
@@ -89,3 +89,16 @@ def _named(text: str, names: Iterable[str]) -> set[str]:
         return set()
     found = {token.name for token in tokens(text) if token.kind in ("word", "quoted")}
     return {name for name in near if name in found or f"'{name}'" in text}
+
+
+def refuse_bare_names(text: str, names: Iterable[str], place: str) -> None:
+    """Raise `Malformed` if a text for Spark names a keyed table as if Spark had its rows of now.
+    `place`: catalog and namespace of its Iceberg table."""
+    known, before = set(names), ""
+    for token in tokens(text):
+        if token.name in known and before in ("from", "join"):
+            raise Malformed(
+                f"{token.name} is a keyed table, of which Spark has what is frozen: write "
+                f"{place}.{token.name}, or leave out the engine to read the rows of now"
+            )
+        before = token.name
