@@ -126,7 +126,7 @@ def take_time(parsed: Sequence[Token], at: int, text: str) -> tuple[int, int]:
         time = datetime.fromisoformat(literal or "")
     except ValueError:
         raise Malformed(
-            f"a time is needed at {_place(parsed, at, text)}, such as "
+            f"the query needs a time at {_place(parsed, at, text)}, such as "
             "TIMESTAMP '2026-09-21 14:00:00'"
         ) from None
     if time.tzinfo is None:

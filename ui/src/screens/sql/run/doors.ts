@@ -6,24 +6,24 @@ const CHANGING: ReadonlySet<string> = new Set([
   "create",
   "alter",
   "copy",
-  "delete",
   "drop",
-  "insert",
   "pause",
   "resume",
   "list",
-  "update",
-  "upsert",
   "validate",
+  "insert",
+  "upsert",
+  "update",
+  "delete",
 ]);
 /** After SHOW; the engine lists everything else. */
 const SHOWN: ReadonlySet<string> = new Set([
   "stages",
   "pipes",
   "external",
-  "keyed",
   "views",
   "definitions",
+  "keyed",
 ]);
 
 /** Whether a text is a statement, by its first words. The node decides what it does. */
