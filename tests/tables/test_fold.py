@@ -135,7 +135,7 @@ def check_changes(machine: Machine, model: Model) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_the_fold_equals_that_of_a_dictionary(key: tuple[str, ...], data: st.DataObject) -> None:
     """Upserts, updates, deletes; keys of one width, of any length, of two columns; sealed, saved,
@@ -289,6 +289,8 @@ def test_columns_are_added_and_widened_and_old_records_keep_their_meaning() -> N
     again = start(machine.disk.process_kill())
     assert rows_of(again.catch_up()) == expected
     again.table.checkpoint()
+    assert again.table.compact({0: again.table.view().offsets[0]})
+    assert rows_of(again.table.view()) == expected
     again.close()
     third = machine.disk.process_kill()
     for path in third.files():

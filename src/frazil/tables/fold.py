@@ -37,6 +37,8 @@ from frazil.tables.view import RowsView, view_of
 
 logger = logging.getLogger(__name__)
 
+MEASURE_SHARE = 0.01
+"""Of the keys: after so many more deaths it is measured again what could be compacted."""
 DEAD_CHANGES_KEPT = 100
 """The latest ones, with their reasons; the log has all of them."""
 
@@ -85,8 +87,10 @@ class PartitionFold:
         self.end_offset = self._sealed_offset = recovered.end_offset
         self._checkpointed_offset = recovered.index_offset
         self._unsaved_bytes = 0
-        self._compacted_at = (-1, -1)
-        """Sealed offset and horizon when nothing was left to compact."""
+        self._compacted_at = (-1, 0)
+        """Files, and deaths below the horizon, when nothing was left to compact."""
+        self._unfinished: tuple[int, int] | None = None
+        """Files that a compaction failed to replace, or did not see that it had."""
         self.dead: deque[DeadChange] = deque(maxlen=DEAD_CHANGES_KEPT)
         self.dead_count = 0
         self._reader: Reader | None = None
@@ -242,17 +246,24 @@ class PartitionFold:
     def compact(self, horizon: int) -> bool:
         """Rewrite the files whose rewriting saves most, without row versions that died below an
         offset; views as of earlier offsets can no longer be made. Returns whether there was
-        something to do: then there may be more. Raises `OSError`; nothing has changed then, or only
-        files that are not used any more are left.
+        something to do: then there may be more. Raises `OSError` or `Corrupt`; nothing has changed
+        then, or only files that are not used any more are left.
         """
         horizon = min(horizon, self._sealed_offset)
-        if self._compacted_at == (self._sealed_offset, horizon):
-            return False
         state, files = self.state, self._files
+        # Measuring reads all deaths, so a few more since the last time are not worth it.
+        dead = state.deaths.before(max(horizon, state.deaths.horizon))
+        files_before, dead_before = self._compacted_at
+        if files_before == len(files) and dead - dead_before < MEASURE_SHARE * len(state.index):
+            return False
         sealed = state.segments[: state.sealed_segments]
-        chosen = choose_files(files, sealed, state.deaths, horizon, self._config.seal_bytes)
+        # The same files again: on disk the first one may cover the others by now, and a start would
+        # take a file that is written across its end for one of those.
+        chosen = self._unfinished or choose_files(
+            files, sealed, state.deaths, horizon, self._config.seal_bytes
+        )
         if chosen is None:
-            self._compacted_at = (self._sealed_offset, horizon)
+            self._compacted_at = (len(files), dead)
             return False
         definition = state.definition
         rows = compacted_rows(definition, files, sealed, state.deaths, chosen, horizon)
@@ -260,10 +271,17 @@ class PartitionFold:
         if self._checkpointed_offset < header.horizon:
             # An older index has row versions that are about to go, and whose keys nobody knows.
             self.checkpoint()
-        begin, end = chosen
+        begin, end = self._unfinished = chosen
         path = segment_path(self._folder, header.begin_offset)
         file = write_rows(
-            self._disk, path, header, rows.batch, rows.numbers, rows.deaths, self._buffer
+            self._disk,
+            path,
+            header,
+            rows.batch,
+            rows.numbers,
+            rows.deaths,
+            self._buffer,
+            is_read_back=True,
         )
         segment = None
         if file.batch.num_rows:
@@ -275,6 +293,7 @@ class PartitionFold:
         deaths = state.deaths.compacted(begin, end, file.deaths, header.horizon)
         state.put_compacted(header.base_row, header.end_row, segment, deaths)
         replaced, files[begin:end] = files[begin:end], [file]
+        self._unfinished = None
         self.view = view_of(state, self.end_offset)
         self._buffer.release()
         COMPACTED.add(sum(each.size_bytes for each in replaced), table=definition.name)

@@ -212,7 +212,9 @@ def _write_files(
         )
         path = segment_path(folder, begin)
         rows = np.array(numbers)
-        yield write_scratch(disk, path, header, segment.batch, rows, no_deaths(), buffer)
+        yield write_scratch(
+            disk, path, header, segment.batch, rows, no_deaths(), buffer, is_read_back=True
+        )
         base_row = end_row
 
 

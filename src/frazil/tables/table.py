@@ -199,20 +199,21 @@ class KeyedTable:
                 f"rows as of {end_offset} cannot seed table {self.definition.name}: the log has "
                 f"the changes from {log.start_offset} to {log.last_stable_offset}"
             )
-        self.folds[partition].close()
-        count = seed_partition(
-            self._disk,
-            self.definition,
-            partition,
-            batches,
-            end_offset=end_offset,
-            next_row=next_row,
-            config=self._config,
-        )
         folds = list(self.folds)
-        folds[partition] = self._open_fold(partition)
-        self.folds = tuple(folds)
-        return count
+        folds[partition].close()
+        try:
+            return seed_partition(
+                self._disk,
+                self.definition,
+                partition,
+                batches,
+                end_offset=end_offset,
+                next_row=next_row,
+                config=self._config,
+            )
+        finally:  # what is in files may have changed, also after an error
+            folds[partition] = self._open_fold(partition)
+            self.folds = tuple(folds)
 
     def release_memory(self) -> None:
         """Give back memory of mapped files and of the last seals, as when there is nothing to

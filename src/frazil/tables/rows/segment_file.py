@@ -126,11 +126,15 @@ def write_rows(
     numbers: Longs | None,
     deaths: DeathList,
     buffer: WriteBuffer,
+    *,
+    is_read_back: bool = False,
 ) -> RowFile:
     """Write a file, and return it opened once it is durable. It replaces one of this name in the
-    same moment. After an error it may be retried, which writes a new file: a failed sync is never
-    repeated."""
-    opened = write_scratch(disk, path, header, batch, numbers, deaths, buffer)
+    same moment. `is_read_back`: verify all checksums, because the log does not have the rows. After
+    an error it may be retried, which writes a new file: a failed sync is never repeated."""
+    opened = write_scratch(
+        disk, path, header, batch, numbers, deaths, buffer, is_read_back=is_read_back
+    )
     try:
         disk.rename(scratch_path(path), path)
     except OSError:
@@ -154,6 +158,8 @@ def write_scratch(
     numbers: Longs | None,
     deaths: DeathList,
     buffer: WriteBuffer,
+    *,
+    is_read_back: bool,
 ) -> RowFile:
     """Write a file under its temporary name, and return it opened. Its bytes are durable."""
     folder, _, name = scratch_path(path).rpartition("/")
@@ -163,7 +169,7 @@ def write_scratch(
     file = disk.open(scratch, "create")
     try:
         file.append_uncached(_encode(header, batch, numbers, deaths, buffer))
-        return open_rows(disk, scratch, is_verified=True)
+        return open_rows(disk, scratch, is_verified=not is_read_back)
     except (OSError, Corrupt):
         with contextlib.suppress(OSError):  # raise the first error
             disk.unlink(scratch)
