@@ -35,7 +35,7 @@ test("a state survives the address", () => {
       fc.constantFrom(...SCREENS),
       fc.string({ minLength: 1 }),
       (state, screen, id) => {
-        const isAbout = ["trace", "dashboard", "topic", "view"].includes(screen);
+        const isAbout = ["trace", "dashboard", "topic", "table", "view"].includes(screen);
         // An address cannot contain a lone surrogate, nor `.` and `..` as path segments.
         fc.pre(id.isWellFormed() && state.q.isWellFormed() && ![".", ".."].includes(id));
         const address = { screen, id: isAbout ? id : "", query: fields.write(state) };
