@@ -314,5 +314,5 @@ def test_spark_has_no_rows_of_now() -> None:
     """The bare name is refused on Spark; the Iceberg table, and columns of that name, are not."""
     for text in ("SELECT * FROM frazil.frazil.t JOIN logs ON true", "SELECT t, 't' FROM logs"):
         refuse_bare_names(text, ["t"], "frazil.frazil")
-    with pytest.raises(Malformed, match="write frazil.frazil.t, or leave out"):
+    with pytest.raises(Malformed, match=r"write frazil\.frazil\.t, or leave out"):
         refuse_bare_names("SELECT 1 FROM logs JOIN t ON true", ["t"], "frazil.frazil")
