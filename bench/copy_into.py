@@ -24,7 +24,8 @@ import duckdb
 from frazil.definitions import CopyIntoTable, CreateStage, parse_statement
 from frazil.disk import RealDisk
 from frazil.lake import JobGroup, Lake, do_on, open_catalog
-from frazil.load.copy.copy_into import CopyContext, LoadProgress, copy_into
+from frazil.load.copy.copy_into import CopyContext, copy_into
+from frazil.load.copy.progress import LoadProgress
 from frazil.load.stages.stage import open_stage
 from frazil.log import Log
 from frazil.model import SystemClock, SystemRand

@@ -13,7 +13,7 @@ from frazil.definitions import Audit, Definitions, StatementExecutor
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, FrazilError, Malformed
 from frazil.lake import LakeView
-from frazil.load import Loader, register_tables
+from frazil.load import Loader, register_loaded_tables
 from frazil.model import SystemClock, SystemRand
 from frazil.model.arrow import TABLES
 from frazil.query import Engine
@@ -44,7 +44,7 @@ def test_tables_by_statements(tmp_path: Path) -> None:
             runner=lambda _: run_inline,
         )
         loader.register(executor)
-        register_tables(executor, lake, engine, clock=clock, rand=SystemRand())
+        register_loaded_tables(executor, lake, engine, clock=clock, rand=SystemRand())
 
         def do(text: str) -> list[dict[str, Any]]:
             rows: list[dict[str, Any]] = executor.execute(text, who="test").to_pylist()

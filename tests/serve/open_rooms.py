@@ -87,6 +87,7 @@ def open_rooms(
                 sql=None,
                 statements=None,
                 pipes=None,
+                loader=None,
                 tables=None,
                 lake=lake,
                 clock=clock,

@@ -107,7 +107,9 @@ def test_from_a_dropped_file_to_a_load(page: Page) -> None:
     sent: list[str] = []
 
     def answer(route: Route) -> None:
-        text = route.request.post_data_json["sql"]
+        body = route.request.post_data_json
+        assert body is not None
+        text = body["sql"]
         if not text.startswith("COPY"):
             route.fallback()
             return

@@ -349,7 +349,7 @@ class _Load:
         checks = self._statement.checks
         if not checks:
             return
-        self._context.progress.step = "checking rows"
+        self._context.progress.begin("checking rows")
         reports = [report for result in results for report in result.reports]
         rows = sum(report.row_count for report in reports)
         failure = failed_count(checks, rows, sum(report.error_count for report in reports))

@@ -1,0 +1,1 @@
+function e(e,t){let n=new AbortController,r,i=!1;async function a(){if(clearTimeout(r),!(n.signal.aborted||i||document.hidden)){i=!0;try{await t(n.signal)}finally{i=!1,n.signal.aborted||(r=setTimeout(()=>void a(),e))}}}return document.addEventListener(`visibilitychange`,()=>void a(),{signal:n.signal}),a(),()=>{n.abort(),clearTimeout(r)}}export{e as t};
