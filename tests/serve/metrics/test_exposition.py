@@ -42,10 +42,6 @@ PARSERS: list[tuple[str, str, Parse]] = [
 ]
 
 
-UNOPENED = "frazil_tables_"
-"""Metrics of a room that no process of a node opens yet."""
-
-
 def import_all() -> None:
     """Import every module that declares a metric."""
     for source in house():
@@ -55,7 +51,7 @@ def import_all() -> None:
 
 def all_families(rooms: NodeContext) -> list[Family]:
     import_all()
-    return [family for family in families(rooms) if not family.name.startswith(UNOPENED)]
+    return list(families(rooms))
 
 
 @pytest.mark.parametrize(("accept", "content_type", "parse"), PARSERS)
