@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from random import SystemRandom
 
@@ -262,3 +263,12 @@ def test_changes_have_the_time_of_their_write() -> None:
     assert tables.times_at("t", 0, [offsets[150], offsets[250]])[0] is None
     assert tables.times_at("t", 0, [offsets[250]]) == [written[offsets[250]]]
     tables.close()
+
+
+def test_integers_are_put_into_decimal_columns_if_they_fit(tables: KeyedTables) -> None:
+    columns = (("id", "int64"), ("paid", "decimal(5,2)"))
+    tables.create(new_definition("d", columns, ["id"], rand=Rand(3)))
+    token = tables.write("d", Operation.UPSERT, pa.table({"id": [1], "paid": [999]}))
+    assert tables.wait("d", token, WAIT_S).get(1) == {"id": 1, "paid": Decimal("999.00")}
+    with pytest.raises(Malformed, match="paid does not fit"):
+        tables.write("d", Operation.UPSERT, pa.table({"id": [1], "paid": [1000]}))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from frazil.errors import Malformed
 from frazil.model import MiB
-from frazil.tables.definition import TableColumn, TableDefinition
+from frazil.tables.definition import DECIMAL_DIGITS_MAX, TableColumn, TableDefinition
 from frazil.tables.keys.key_block import key_array
 
 FORMAT = 1
@@ -94,6 +94,9 @@ def _array(rows: pa.RecordBatch | pa.Table, field: pa.Field, given: Sequence[str
         return pa.nulls(len(rows), field.type)
     column = rows[field.name]
     try:
+        if pa.types.is_integer(column.type) and pa.types.is_decimal(field.type):
+            # Arrow asks for room for every integer; these have to fit.
+            column = column.cast(pa.decimal128(DECIMAL_DIGITS_MAX, field.type.scale))
         column = column.cast(field.type)
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
