@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from frazil import cli, embedded
+from frazil import cli, folders
 from frazil.lake import Maintained
 
 DONE = [
@@ -18,7 +18,7 @@ DONE = [
 
 
 def maintain(monkeypatch: pytest.MonkeyPatch, done: list[Maintained], *flags: str) -> int:
-    monkeypatch.setattr(embedded, "maintain_folder", lambda _: done)
+    monkeypatch.setattr(folders, "maintain_folder", lambda _: done)
     return cli.main(["maintain", "--data", "somewhere", *flags])
 
 
