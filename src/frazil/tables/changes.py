@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyarrow import types
 
 from frazil.errors import Malformed
 from frazil.model import MiB
-from frazil.tables.definition import TableColumn, TableDefinition
+from frazil.tables.definition import DECIMAL_DIGITS_MAX, TableColumn, TableDefinition
 from frazil.tables.keys.key_block import key_array
 
 FORMAT = 1
@@ -94,6 +95,9 @@ def _array(rows: pa.RecordBatch | pa.Table, field: pa.Field, given: Sequence[str
         return pa.nulls(len(rows), field.type)
     column = rows[field.name]
     try:
+        if types.is_decimal(field.type) and types.is_integer(column.type):
+            # Arrow casts integers only to decimals that could hold any of their type.
+            column = column.cast(pa.decimal128(DECIMAL_DIGITS_MAX, field.type.scale))
         column = column.cast(field.type)
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
