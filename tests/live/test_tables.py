@@ -27,6 +27,8 @@ TABLE = {
     "partitions": 4,
 }
 WRITERS = 64
+ROOM = ("--set", "serve.requests_max=128")
+"""For the requests of the test besides those of all writers."""
 PATH = "/api/v1/tables/t"
 WAIT_S = 60
 
@@ -146,7 +148,7 @@ def check(node: Node, counters: list[Counter]) -> None:
 def test_64_writers_lose_nothing_when_reader_and_writer_are_killed(tmp_path: Path) -> None:
     data = tmp_path / "data"
     counters = [Counter(key) for key in range(WRITERS)]
-    with Node(data, *NO_LAKE) as node:
+    with Node(data, *NO_LAKE, *ROOM) as node:
         assert call(node, "PUT", PATH, TABLE)[0] == 200
         crowd = Crowd(node, counters)
         crowd.go_on(300)
@@ -157,7 +159,7 @@ def test_64_writers_lose_nothing_when_reader_and_writer_are_killed(tmp_path: Pat
             assert processes(node)["reader"] != reader
         check_writer_has_no_arrow(node.process.pid)
         node.kill()  # the writer, amid writes; the reader ends with it
-    with Node(data, *NO_LAKE) as node:
+    with Node(data, *NO_LAKE, *ROOM) as node:
         crowd.node = node
         crowd.go_on(300)
         crowd.stop()

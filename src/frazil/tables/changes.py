@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyarrow import types
 
 from frazil.errors import Malformed
 from frazil.model import MiB
@@ -94,8 +95,8 @@ def _array(rows: pa.RecordBatch | pa.Table, field: pa.Field, given: Sequence[str
         return pa.nulls(len(rows), field.type)
     column = rows[field.name]
     try:
-        if pa.types.is_integer(column.type) and pa.types.is_decimal(field.type):
-            # Arrow asks for room for every integer; these have to fit.
+        if types.is_decimal(field.type) and types.is_integer(column.type):
+            # Arrow casts integers only to decimals that could hold any of their type.
             column = column.cast(pa.decimal128(DECIMAL_DIGITS_MAX, field.type.scale))
         column = column.cast(field.type)
         if isinstance(column, pa.ChunkedArray):

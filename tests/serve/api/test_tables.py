@@ -209,6 +209,10 @@ def test_python_writes_and_reads_its_own_writes(table: TableHandle | RemoteTable
     assert table.get(7) == ROW
     table.update([{"id": 7, "name": None}, {"id": 8, "name": "b"}])
     assert table.get_many([8, 9, 7])["name"].to_pylist() == ["b", None]
+    table.update([{"id": 8, "price": 12}])  # an integer, exactly
+    assert table.get(8) == {"id": 8, "name": "b", "price": Decimal("12.00"), "at": None}
+    with pytest.raises(Malformed, match="price does not fit"):
+        table.update([{"id": 8, "price": 10**9}])
     table.delete([7])
     assert table.get(7) is None
     table.delete(pa.table({"id": [8]}))
