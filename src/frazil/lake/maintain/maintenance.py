@@ -186,7 +186,7 @@ class Maintenance:
             no_files = Replacement(old=(), new=(), commit_id=self._unique())
             replace_files(self._catalog(), self._full_name(name), no_files, clock=self._clock)
             done += self._expire(name, replace(self._snapshots_kept(), is_purge=True))
-        done += self._remove_orphans(name, is_purge=True)
+        done += self.remove_orphans(name, is_purge=True)
         clones = clone_warnings(self._catalog(), self._config, name)
         trouble = (*self._branches(name), *clones)
         if not trouble and self._may_have_removed_rows(name):
@@ -340,11 +340,8 @@ class Maintenance:
             files_removed=done.file_count,
         )
 
-    def remove_orphans(self, name: str) -> Maintained:
+    def remove_orphans(self, name: str, *, is_purge: bool = False) -> Maintained:
         """Delete old files that no snapshot references."""
-        return self._remove_orphans(name)
-
-    def _remove_orphans(self, name: str, *, is_purge: bool = False) -> Maintained:
         from frazil.lake.maintain.orphan_files import remove_orphans
 
         with self._reporting(name, "deleting orphan files"):
