@@ -320,7 +320,7 @@ def test_many_rounds_leave_few_files_and_manifests(world: KeyedWorld) -> None:
     folder = local(table.location()) / "data"
     names = {path.name for path in folder.iterdir()}
     assert names == {local(file.file_path).name for file in data_files(world.table())}
-    assert maintenance._remove_orphans(NAME, is_purge=True).orphans_removed == 0
+    assert maintenance.remove_orphans(NAME, is_purge=True).orphans_removed == 0
     assert with_pyiceberg(world.table()) == world.rows
 
 
@@ -338,7 +338,7 @@ def test_orphans_of_a_killed_freeze_are_removed(
         patched.setattr(commit, "_swap", die)
         with pytest.raises(KeyboardInterrupt):
             world.freeze()
-    done = world.maintenance()._remove_orphans(NAME, is_purge=True)
+    done = world.maintenance().remove_orphans(NAME, is_purge=True)
     assert done.orphans_removed == 2, "a data file and a delete file"
     world.freeze()
     assert with_pyiceberg(world.table()) == world.rows

@@ -96,7 +96,7 @@ def _live(job: Job) -> None:
                 maintenance.compact(NAME, is_all=number == 2)
             if number == 3:
                 maintenance._expire(NAME, replace(maintenance._snapshots_kept(), is_purge=True))
-                maintenance._remove_orphans(NAME, is_purge=True)
+                maintenance.remove_orphans(NAME, is_purge=True)
         _freeze(world, job)
 
 
