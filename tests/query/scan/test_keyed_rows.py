@@ -210,7 +210,7 @@ def test_names(node: KeyedNode) -> None:
         node.sql("SELECT idd FROM customers")
     with pytest.raises(Conflict):
         node.engine.check_view("customers", "SELECT 1 AS a")
-    with pytest.raises(Conflict, match="keyed table"):
+    with pytest.raises(Conflict, match="keyed or external table"):
         node.engine.check_loaded_name("customers")
     node.execute("CREATE VIEW many AS SELECT id + 1 AS more FROM customers")
     node.write("customers", Operation.UPSERT, [{"id": 1}, {"id": 2}])
