@@ -77,7 +77,9 @@ def test_files_are_skipped_by_their_statistics(conditions: Conditions, reason: s
 def test_bounds_of_all_times_are_microseconds() -> None:
     """Columns of loaded tables have any name; conditions on times are in nanoseconds."""
     schema = pa.schema([("sold_at", pa.timestamp("us", tz="UTC")), ("n", pa.int64())])
-    file = replace(FILE, bounds={"sold_at": (100 * US, 200 * US), "n": (1, 9)})
+    file = replace(
+        FILE, bounds={"sold_at": (100 * US, 200 * US), "n": (1, 9)}, times=frozenset({"sold_at"})
+    )
     rows = TierRows(files=(file,), view=TableView(name="sales", schema=schema))
     for low, is_read in ((200 * US * 1000, True), (201 * US * 1000, False)):
         kept = prune([rows], {"sold_at": Predicate(low=low), "n": Predicate(low=9)})
