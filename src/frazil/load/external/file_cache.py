@@ -102,10 +102,8 @@ class FileCache:
             FILES.add(origin="cache" if found else "fetched")
             if found is None:
                 with _disk_errors(path):
-                    self._write(path, write, check)
+                    found = self._write(path, write, check)
                 BYTES.add(size_bytes)
-                found = self.find(path)
-                assert found is not None
             return found
         finally:
             with self._changed:
@@ -130,7 +128,8 @@ class FileCache:
                 check()
             self._busy.add(path)
 
-    def _write(self, path: str, write: WriteParquet, check: Callable[[], None]) -> None:
+    def _write(self, path: str, write: WriteParquet, check: Callable[[], None]) -> FileStatistics:
+        """Write a file, which counts as used at once: others are fetched at the same time."""
         unfinished = f"{path}{UNFINISHED}"
         make_directories(self._disk, path.rpartition("/")[0])
         with suppress(FileNotFoundError):
@@ -146,10 +145,14 @@ class FileCache:
             with self._changed:
                 self._make_room(sink.tell())
                 self._disk.rename(unfinished, path)
+                statistics = statistics_of(metadata)
                 self._entries[path] = _Entry(
-                    size_bytes=sink.tell(), statistics=statistics_of(metadata)
+                    size_bytes=sink.tell(),
+                    used_ns=self._clock.monotonic_ns(),
+                    statistics=statistics,
                 )
             undo.pop_all()
+        return statistics
 
     def _check_size(self, sink: ArrowSink, check: Callable[[], None]) -> None:
         check()
