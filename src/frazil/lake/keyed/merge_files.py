@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from frazil.errors import Conflict, Corrupt
+from frazil.errors import Conflict
 from frazil.lake.append.appender import data_file_of
 from frazil.lake.append.commit import next_offsets
+from frazil.lake.files.parquet_damage import parquet_damage
 from frazil.lake.files.parquet_schema import ParquetLayout
 from frazil.lake.files.writer import WrittenFile
 from frazil.lake.keyed.commit import KeyedChange, commit_change
@@ -230,26 +231,15 @@ def live_batches(
     """Yield the rows of a data file that are alive, in the columns of the layout. Raises `Corrupt`
     if the file is damaged."""
     dead = read_positions(deletes, io)
-    try:
-        with io.new_input(path).open() as source:
-            file = pq.ParquetFile(source, page_checksum_verification=True)
-            names = [name for name in layout.schema.names if name in file.schema_arrow.names]
-            first = 0
-            for batch in file.iter_batches(READ_ROWS, columns=names, use_threads=False):
-                live = batch.filter(live_mask(batch.num_rows, first, dead))
-                first += batch.num_rows
-                if live.num_rows:
-                    yield from stored_rows([live], layout).to_batches()
-    except (pa.ArrowInvalid, OSError) as error:
-        if isinstance(error, OSError) and "checksum" not in str(error):
-            raise  # of the disk or the network
-        raise Corrupt(
-            path=path,
-            position=0,
-            expected="a Parquet file",
-            found=str(error),
-            hint="The file is not changed. Check the health of the disk",
-        ) from error
+    with parquet_damage(path), io.new_input(path).open() as source:
+        file = pq.ParquetFile(source, page_checksum_verification=True)
+        names = [name for name in layout.schema.names if name in file.schema_arrow.names]
+        first = 0
+        for batch in file.iter_batches(READ_ROWS, columns=names, use_threads=False):
+            live = batch.filter(live_mask(batch.num_rows, first, dead))
+            first += batch.num_rows
+            if live.num_rows:
+                yield from stored_rows([live], layout).to_batches()
 
 
 def _check_rows(old: Sequence[KeyedFile], new: Sequence[WrittenFile]) -> None:

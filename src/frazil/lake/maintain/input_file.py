@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from frazil.errors import Corrupt
+from frazil.lake.files.parquet_damage import parquet_damage
 from frazil.lake.files.parquet_schema import FIELD_ID, ParquetLayout
 from frazil.lake.files.writer import GROUP_BYTES_MAX
 from frazil.lake.tables.properties import PARTITION_COLUMN
@@ -29,7 +29,7 @@ class InputFile:
         self.path = path
         self._layout = layout
         source = opened.enter_context(io.new_input(path).open())
-        with _damage_in(path):
+        with parquet_damage(path):
             self._file = pq.ParquetFile(
                 source,
                 buffer_size=BUFFER_BYTES,
@@ -46,7 +46,7 @@ class InputFile:
         """Read the sort columns and the time."""
         columns = list(dict.fromkeys([*self._layout.order, PARTITION_COLUMN]))
         names = [self._names[_id(self._layout.schema.field(name))] for name in columns]
-        with _damage_in(self.path):
+        with parquet_damage(self.path):
             return self._file.read(names).select(names).rename_columns(columns)
 
     def batches(
@@ -84,7 +84,7 @@ class InputFile:
             # A row group has at most GROUP_BYTES_MAX in memory, which bounds the size of a row.
             rows = self._file.metadata.row_group(at).num_rows
             size = max(1, rows * bytes_max // GROUP_BYTES_MAX)
-            with _damage_in(self.path):
+            with parquet_damage(self.path):
                 for batch in self._file.iter_batches(size, row_groups=[at], columns=names):
                     yield self._conformed(batch, schema)
 
@@ -131,20 +131,3 @@ def _ids_in(field: pa.Field) -> tuple[object, ...]:
             inner = [kind.field(at) for at in range(kind.num_fields)]
         return (_id(field), kind.id, *(_ids_in(each) for each in inner))
     return (_id(field), str(kind))
-
-
-@contextmanager
-def _damage_in(path: str) -> Iterator[None]:
-    """Turn Parquet's errors about a damaged file into `Corrupt`."""
-    try:
-        yield
-    except (pa.ArrowInvalid, OSError) as error:
-        if isinstance(error, OSError) and "checksum" not in str(error):
-            raise  # of the disk or the network
-        raise Corrupt(
-            path=path,
-            position=0,
-            expected="a Parquet file",
-            found=str(error),
-            hint="The file is not changed. Check the health of the disk",
-        ) from error
