@@ -12,7 +12,6 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.schema import Schema
 from pyiceberg.table.update import (
     AddSchemaUpdate,
@@ -24,7 +23,6 @@ from pyiceberg.types import NestedField
 
 from frazil.errors import Conflict, Unavailable
 from frazil.lake.append.commit import COMMIT_ID, NEXT_OFFSETS, OFFSETS, next_offsets
-from frazil.lake.catalog.catalog import catalog_calls, ensure_namespace
 from frazil.lake.keyed.definition import KeyedDefinition
 from frazil.lake.keyed.schema import UNPARTITIONED, is_promoted, schema_of, sort_order_of
 from frazil.lake.keyed.source import FrozenPosition
@@ -36,10 +34,9 @@ from frazil.lake.tables.properties import (
     TOPIC_PREFIX,
 )
 from frazil.lake.tables.tables import (
-    ATTEMPTS_MAX,
     FORMAT_VERSION,
-    commit_updates,
     create_table,
+    keep_current,
     kept_name,
     separate_location,
 )
@@ -67,39 +64,30 @@ def ensure_keyed_table(catalog: Catalog, config: LakeConfig, definition: KeyedDe
     full_name = f"{config.catalog_name}.{config.namespace}.{name}"
     if name in TABLES or name.startswith(TOPIC_PREFIX):
         raise Unavailable(f"{full_name} is a table of the log; give the keyed table another name")
-    identifier = (config.namespace, name)
-    with catalog_calls(config):
-        ensure_namespace(catalog, config)
-        for _ in range(ATTEMPTS_MAX):
-            try:
-                table = catalog.load_table(identifier)
-            except NoSuchTableError:
-                create_table(
-                    catalog,
-                    identifier,
-                    schema=schema_of(definition),
-                    spec=UNPARTITIONED,
-                    order=sort_order_of(definition),
-                    properties={**KEYED_PROPERTIES, TABLE_ID: definition.table_id},
-                    location=separate_location(catalog, config, name),
-                )
-                continue
-            known = table.properties.get(TABLE_ID)
-            if known is None:
-                raise Unavailable(
-                    f"{full_name} exists and is not a keyed table; rename or drop one of the two"
-                )
-            if known != definition.table_id:
-                _rename(catalog, config, name, known)
-                continue
-            updates = _updates(table, definition, full_name)
-            if not updates:
-                return table
-            commit_updates(catalog, table, updates)
-    raise Conflict(
-        f"the table {full_name} was changed by others during each of {ATTEMPTS_MAX} attempts to "
-        "update it, or its name is taken by a view; find out who changes it"
-    )
+
+    def create() -> None:
+        create_table(
+            catalog,
+            (config.namespace, name),
+            schema=schema_of(definition),
+            spec=UNPARTITIONED,
+            order=sort_order_of(definition),
+            properties={**KEYED_PROPERTIES, TABLE_ID: definition.table_id},
+            location=separate_location(catalog, config, name),
+        )
+
+    def updates_for(table: Table) -> tuple[TableUpdate, ...] | None:
+        known = table.properties.get(TABLE_ID)
+        if known is None:
+            raise Unavailable(
+                f"{full_name} exists and is not a keyed table; rename or drop one of the two"
+            )
+        if known != definition.table_id:
+            _rename(catalog, config, name, known)
+            return None
+        return _updates(table, definition, full_name)
+
+    return keep_current(catalog, config, name, create, updates_for)
 
 
 def _rename(catalog: Catalog, config: LakeConfig, name: str, table_id: str) -> None:

@@ -12,6 +12,7 @@ that come in a commit. So a table is staged first and then created by a commit.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -76,25 +77,45 @@ def ensure_table(catalog: Catalog, config: LakeConfig, name: str) -> Table:
     Raise `Unavailable` if it was altered so that our rows do not fit or if the catalog cannot be
     reached, and `Conflict` if others keep changing it.
     """
-    identifier = (config.namespace, name)
+    full_name = f"{config.catalog_name}.{config.namespace}.{name}"
+
+    def create() -> None:
+        create_table(
+            catalog,
+            (config.namespace, name),
+            schema=schema_of(name),
+            spec=spec_of(name),
+            order=sort_order_of(name),
+            properties=properties_of(name),
+            location=separate_location(catalog, config, name),
+        )
+
+    return keep_current(
+        catalog, config, name, create, lambda table: _updates(table, name, full_name)
+    )
+
+
+def keep_current(
+    catalog: Catalog,
+    config: LakeConfig,
+    name: str,
+    create: Callable[[], None],
+    updates_for: Callable[[Table], tuple[TableUpdate, ...] | None],
+) -> Table:
+    """Return a table once it needs no updates: create it if it is missing, commit the updates it
+    needs. `updates_for` returns None if the table is to be looked up again."""
     full_name = f"{config.catalog_name}.{config.namespace}.{name}"
     with catalog_calls(config):
         ensure_namespace(catalog, config)
         for _ in range(ATTEMPTS_MAX):
             try:
-                table = catalog.load_table(identifier)
+                table = catalog.load_table((config.namespace, name))
             except NoSuchTableError:
-                create_table(
-                    catalog,
-                    identifier,
-                    schema=schema_of(name),
-                    spec=spec_of(name),
-                    order=sort_order_of(name),
-                    properties=properties_of(name),
-                    location=separate_location(catalog, config, name),
-                )
+                create()
                 continue
-            updates = _updates(table, name, full_name)
+            updates = updates_for(table)
+            if updates is None:
+                continue
             if not updates:
                 return table
             commit_updates(catalog, table, updates)
