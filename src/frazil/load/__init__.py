@@ -17,6 +17,7 @@ rows. No value is changed: what does not fit its column is an error with file an
 
 from frazil.load.copy.columns import type_name
 from frazil.load.copy.copy_into import LoadResult
+from frazil.load.copy.keyed_target import KeyedLoads
 from frazil.load.copy.progress import LoadProgress, WorkDone
 from frazil.load.copy.task import FileReport
 from frazil.load.copy.unload import UnloadResult
@@ -37,6 +38,7 @@ __all__ = [
     "ExternalTables",
     "FilePreview",
     "FileReport",
+    "KeyedLoads",
     "LoadProgress",
     "LoadResult",
     "Loader",
