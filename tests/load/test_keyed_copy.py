@@ -278,6 +278,30 @@ def test_a_load_that_the_ledger_does_not_know_is_noticed(there: KeyedLoading) ->
     assert there.copy().row_count == 1
 
 
+def test_a_load_goes_on_from_the_ledger_it_began_with_only(tmp_path: Path) -> None:
+    """A backup may have the ledger of before one load, and the next one as begun."""
+    loading = Loading(tmp_path)
+    loading.put("a.csv", b"id\n1\n")
+    there = KeyedLoading(loading, tmp_path / "keyed")
+    there.copy()
+    old = (tmp_path / "keyed/tables/t/loads/ledger.ckpt").read_bytes()
+    loading.put("b.csv", b"id\n2\n")
+    there.copy()
+    there.close()
+    loading.put("c.csv", b"id\n3\n")
+    there = KeyedLoading(loading, tmp_path / "keyed", countdown=Countdown(8))
+    with pytest.raises(Killed):
+        there.copy()
+    there.close()
+    (tmp_path / "keyed/tables/t/loads/ledger.ckpt").write_bytes(old)
+    there = KeyedLoading(loading, tmp_path / "keyed")
+    assert there.tables.loads("t").pending() is not None
+    with pytest.raises(Corrupt, match=r"ledger\.ckpt"):
+        there.copy()
+    assert not there.loads._go_on("t")
+    there.close()
+
+
 def test_keys_above_the_budget_are_refused_before_the_load_begins(
     there: KeyedLoading, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,8 @@
     external/       external tables: files of stages that queries read
 
 A file is loaded once: its URI and ETag are in the ledger of the table, in the same commit as its
-rows. No value is changed: what does not fit its column is an error with file and line.
+rows; the rows of a keyed table are steps that the log compares. No value is changed: what does not
+fit its column is an error with file and line.
 """
 
 from frazil.load.copy.columns import type_name

@@ -34,6 +34,8 @@ class PendingLoad(msgspec.Struct, frozen=True, kw_only=True):
     load_id: str
     """32 hexadecimal digits: its name in positions, in the ledger, and of its folder."""
     table_id: UUID
+    after: str | None
+    """The last load in the ledger when this one began."""
     time_ms: int
     staged: tuple[str, ...]
     """Its files of rows, in order. Each batch in them is a portion; portions are numbered."""
@@ -77,6 +79,24 @@ class TableLoads:
         make_directories(self._disk, folder)
         return folder
 
+    def last_load(self) -> str | None:
+        """Return the id of the last load in the ledger."""
+        ledger = self.ledger()
+        return str(ledger["commit_id"][-1]) if ledger.num_rows else None
+
+    def check(self, load: PendingLoad) -> None:
+        """Raise `Corrupt` if the ledger is not the one that a load goes on from, as in a backup
+        that was taken during loads: files could be loaded twice."""
+        last = self.last_load()
+        if last not in (load.after, load.load_id):
+            raise Corrupt(
+                path=f"{self._folder}/{LEDGER_NAME}",
+                position=0,
+                expected=f"load {load.after} as the last one",
+                found=str(last),
+                hint=f"Files may be missing in it. {self._folder}/{PENDING_NAME}: {PENDING_HINT}",
+            )
+
     def begin(self, load: PendingLoad) -> None:
         """Note that a load begins, whose rows are in durable files. Durable on return."""
         body = msgspec.json.encode(load)
@@ -100,10 +120,9 @@ class TableLoads:
 
     def record(self, entries: Sequence[LedgerEntry], load_id: str, time_ms: int) -> None:
         """Add the files of a load to the ledger, unless it has them. Durable on return."""
-        before = self.ledger()
-        if before.num_rows and before["commit_id"][-1].as_py() == load_id:
+        if self.last_load() == load_id:
             return
-        ledger = with_entries(before, entries, commit_id=load_id, now_ms=time_ms)
+        ledger = with_entries(self.ledger(), entries, commit_id=load_id, now_ms=time_ms)
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with pa.ipc.new_stream(sink, LEDGER_SCHEMA, options=options) as stream:

@@ -166,6 +166,7 @@ class KeyedLoads:
         load = PendingLoad(
             load_id=change.commit_id,
             table_id=definition.table_id,
+            after=loads.last_load(),
             time_ms=self._clock.wall_ms(),
             staged=tuple(file.path for file in change.files),
             last_portions={},
@@ -195,6 +196,7 @@ class KeyedLoads:
 
     def append(self, name: str, loads: TableLoads, load: PendingLoad) -> Token:
         """Finish a load that has begun. Returns the token of its rows."""
+        loads.check(load)
         try:
             token = self._tables.append_load(name, load, self._pause_of(name))
         except Conflict:
@@ -313,6 +315,8 @@ class KeyedCopy:
         """Append all rows. `LoadConflict` if another load had one of the files."""
         with _storage_errors(), self._loads.turn(self._name, self._check) as loads:
             self._check()
+            if self._tables.definition(self._name).table_id != definition.table_id:
+                raise Conflict(f"table {self._name} was dropped and created again during the load")
             known = set() if change.is_forced else loaded_keys(loads.ledger())
             for entry in change.entries:
                 if entry.status == LOADED and (entry.uri, entry.etag) in known:
