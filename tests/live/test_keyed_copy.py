@@ -60,8 +60,7 @@ def test_a_load_survives_kills_and_is_frozen(tmp_path: Path) -> None:
         client.flush()
     with closing(open_catalog(LakeConfig(), data)) as catalog:
         frozen = catalog.load_table((LakeConfig().namespace, "t")).scan().to_arrow()
-    numbers = sorted(frozen["n"].to_pylist())
-    assert numbers == list(range(ROWS - KEYS, ROWS))
+    assert sorted(frozen["n"].to_pylist()) == list(range(ROWS - KEYS, ROWS))
 
 
 class Copying:

