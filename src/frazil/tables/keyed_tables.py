@@ -293,7 +293,7 @@ class KeyedTables:
         )
 
     def append_load(
-        self, name: str, load: PendingLoad, pause: Callable[[Overloaded], None]
+        self, name: str, load: PendingLoad, pause: Callable[[Overloaded, int], None]
     ) -> Token:
         """Append what the log does not have of a load that has begun. Returns the token of its
         rows. Can be repeated after any error but `Conflict`: then the table is another one."""

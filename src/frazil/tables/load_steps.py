@@ -122,11 +122,11 @@ def append_load(
     portions: Callable[[], Iterable[pa.RecordBatch]],
     *,
     now_ms: Callable[[], int],
-    pause: Callable[[Overloaded], None],
+    pause: Callable[[Overloaded, int], None],
 ) -> Token:
     """Append what the log does not have of a load. Returns the token of its rows. Raises `Corrupt`
     if rows are missing that it needs, and what appending does: then it can be called again. `pause`
-    waits before a portion is sent again, or raises."""
+    waits before a portion is sent again, for the first time (0) or a later one, or raises."""
     reached = {
         partition: _reached(log, definition, partition)
         for partition in range(definition.partitions)
@@ -160,10 +160,12 @@ def append_load(
                     definition, Operation.UPSERT, rows, timestamp_ms=now_ms(), steps=steps
                 )
             )
+            attempt = 0
             while waiting:
                 error = _append(log, definition.topic, topic_id, waiting, steps, reached)
                 if error is not None:
-                    pause(error)
+                    pause(error, attempt)
+                    attempt += 1
     if missing():
         raise Corrupt(
             path=f"the rows of load {load.load_id} of table {definition.name}",

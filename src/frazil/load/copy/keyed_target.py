@@ -53,7 +53,7 @@ APPEND_BYTES_MAX = 32 * 1024 * 1024
 BATCH_SHARE, ROW_SHARE = 4, 2
 """A portion, and a row, may take these shares of a batch of the log."""
 FULL_S = 60.0
-"""How long a load waits for room in the log before it is interrupted."""
+"""How long a portion waits for room in the log before its load is interrupted."""
 RETRY_S = 5.0
 """Pause before an interrupted load goes on."""
 TURN_S = 0.2
@@ -210,10 +210,13 @@ class KeyedLoads:
         with suppress(FrazilError):  # the rows are durable, and become visible
             self._tables.wait(name, token, VISIBLE_S)
 
-    def _pause_of(self, name: str) -> Callable[[Overloaded], None]:
-        end_ns = self._clock.monotonic_ns() + int(FULL_S * 1000) * NS_PER_MS
+    def _pause_of(self, name: str) -> Callable[[Overloaded, int], None]:
+        end_ns = 0
 
-        def pause(error: Overloaded) -> None:
+        def pause(error: Overloaded, attempt: int) -> None:
+            nonlocal end_ns
+            if attempt == 0:
+                end_ns = self._clock.monotonic_ns() + int(FULL_S * 1000) * NS_PER_MS
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closing, error.retry_after_ms / 1000)
                 if self._is_closing:
