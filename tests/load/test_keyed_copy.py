@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, Rejected, Unknown
+from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, Rejected, Unknown, Unresolved
 from frazil.model import Rand
 from frazil.settings import TablesConfig
 from frazil.tables import TableFeed, new_definition
@@ -263,6 +263,28 @@ def test_a_full_log_interrupts_a_load_that_then_goes_on(
     assert there.copy().row_count == 100
     assert [r["id"] for r in there.rows()] == list(range(100))
     assert sum(map(len, there.written())) == 100
+
+
+def test_a_stop_interrupts_a_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loading = Loading(tmp_path)
+    loading.put("a.ndjson", ndjson(*(row(n, "x" * 100) for n in range(100))))
+    there = KeyedLoading(loading, tmp_path / "keyed")
+    append = there.log.append
+
+    def stop(*args: Any, **more: Any) -> Any:
+        there.loads.close()
+        return append(*args, **more)
+
+    monkeypatch.setattr(there.log, "append", stop)
+    with pytest.raises(Unresolved, match="goes on by itself"):
+        there.copy()
+    assert 0 < sum(map(len, there.written())) < 100
+    there.close()
+    there = KeyedLoading(loading, tmp_path / "keyed")
+    assert there.loads._go_on("t")
+    assert [r["id"] for r in there.rows()] == list(range(100))
+    assert sum(map(len, there.written())) == 100
+    there.close()
 
 
 def test_a_load_that_the_ledger_does_not_know_is_noticed(there: KeyedLoading) -> None:

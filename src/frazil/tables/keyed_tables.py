@@ -293,7 +293,12 @@ class KeyedTables:
         )
 
     def append_load(
-        self, name: str, load: PendingLoad, pause: Callable[[Overloaded, int], None]
+        self,
+        name: str,
+        load: PendingLoad,
+        *,
+        check: Callable[[], None],
+        pause: Callable[[Overloaded, int], None],
     ) -> Token:
         """Append what the log does not have of a load that has begun. Returns the token of its
         rows. Can be repeated after any error but `Conflict`: then the table is another one."""
@@ -309,6 +314,7 @@ class KeyedTables:
             load,
             lambda: loads.portions(load),
             now_ms=self._clock.wall_ms,
+            check=check,
             pause=pause,
         )
 

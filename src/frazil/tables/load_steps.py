@@ -122,11 +122,13 @@ def append_load(
     portions: Callable[[], Iterable[pa.RecordBatch]],
     *,
     now_ms: Callable[[], int],
+    check: Callable[[], None],
     pause: Callable[[Overloaded, int], None],
 ) -> Token:
     """Append what the log does not have of a load. Returns the token of its rows. Raises `Corrupt`
-    if rows are missing that it needs, and what appending does: then it can be called again. `pause`
-    waits before a portion is sent again, for the first time (0) or a later one, or raises."""
+    if rows are missing that it needs, and what appending does: then it can be called again. `check`
+    raises to interrupt it, between two portions; `pause` waits before a portion is sent again, for
+    the first time (0) or a later one, or raises."""
     reached = {
         partition: _reached(log, definition, partition)
         for partition in range(definition.partitions)
@@ -155,6 +157,7 @@ def append_load(
             }
             if not steps:
                 continue
+            check()
             waiting = dict(
                 table_appends(
                     definition, Operation.UPSERT, rows, timestamp_ms=now_ms(), steps=steps

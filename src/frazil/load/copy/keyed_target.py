@@ -198,7 +198,9 @@ class KeyedLoads:
         """Finish a load that has begun. Returns the token of its rows."""
         loads.check(load)
         try:
-            token = self._tables.append_load(name, load, self._pause_of(name))
+            token = self._tables.append_load(
+                name, load, check=self._check_open, pause=self._pause_of()
+            )
         except Conflict:
             loads.give_up(load)
             raise
@@ -210,7 +212,7 @@ class KeyedLoads:
         with suppress(FrazilError):  # the rows are durable, and become visible
             self._tables.wait(name, token, VISIBLE_S)
 
-    def _pause_of(self, name: str) -> Callable[[Overloaded, int], None]:
+    def _pause_of(self) -> Callable[[Overloaded, int], None]:
         end_ns = 0
 
         def pause(error: Overloaded, attempt: int) -> None:
@@ -219,8 +221,7 @@ class KeyedLoads:
                 end_ns = self._clock.monotonic_ns() + int(FULL_S * 1000) * NS_PER_MS
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closing, error.retry_after_ms / 1000)
-                if self._is_closing:
-                    raise Unavailable(f"the node is stopping: the load of {name} goes on later")
+            self._check_open()
             if self._clock.monotonic_ns() > end_ns:
                 raise error
 
@@ -274,7 +275,7 @@ class KeyedLoads:
 
     def _check_open(self) -> None:
         if self._is_closing:
-            raise Unavailable("the node is stopping")
+            raise Unavailable("the node is stopping; a load that has begun goes on afterwards")
 
 
 @contextmanager
