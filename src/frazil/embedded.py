@@ -36,6 +36,7 @@ from frazil.lake import (
 )
 from frazil.load import (
     ExternalTables,
+    KeyedLoads,
     Loader,
     PipeScheduler,
     StagedFile,
@@ -198,6 +199,14 @@ class Embedded:
             register_views(statements, engine)
             pipes, loader = None, None
             if lake is not None:
+                loads = KeyedLoads(
+                    tables,
+                    str(Path(config.data).absolute()),
+                    clock=clock,
+                    batch_bytes_max=config.log.batch_bytes_max,
+                )
+                loads.start()
+                stack.callback(loads.close)
                 loader = Loader(
                     lake,
                     engine,
@@ -206,6 +215,7 @@ class Embedded:
                     config.connections,
                     clock=clock,
                     rand=SystemRand(),
+                    keyed=loads,
                 )
                 loader.register(statements)
                 pipes = open_pipes(

@@ -13,6 +13,7 @@ from pyiceberg.catalog import Catalog
 from frazil.definitions import CopyIntoTable, CreateStage, parse_statement
 from frazil.lake import JobGroup, LakeView, open_catalog
 from frazil.load.copy.copy_into import CopyContext, LoadResult, copy_into
+from frazil.load.copy.keyed_target import KeyedCopy
 from frazil.load.copy.progress import LoadProgress
 from frazil.load.stages.stage import Stage, open_stage
 from frazil.model import SystemClock, SystemRand
@@ -50,7 +51,12 @@ class Loading:
         path.write_bytes(data)
         return path
 
-    def copy(self, text: str, before_tasks: Callable[[], None] = lambda: None) -> LoadResult:
+    def copy(
+        self,
+        text: str,
+        before_tasks: Callable[[], None] = lambda: None,
+        keyed: KeyedCopy | None = None,
+    ) -> LoadResult:
         statement = parse_statement(text).statement
         assert isinstance(statement, CopyIntoTable)
         context = CopyContext(
@@ -61,6 +67,7 @@ class Loading:
             rand=SystemRand(),
             files_max=1000,
             progress=self.progress,
+            keyed=keyed,
             before_tasks=before_tasks,
         )
         return copy_into(statement, self.stage, context)

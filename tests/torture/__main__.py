@@ -24,6 +24,7 @@ from tests.torture.kafka import mutants as kafka_mutants
 from tests.torture.kafka import sim as kafka_sim
 from tests.torture.keyed_lake import run as keyed_lake
 from tests.torture.lake import run as lake
+from tests.torture.load import keyed as keyed_copy
 from tests.torture.load import pipes
 from tests.torture.load import run as load
 from tests.torture.log import kill9, powercut, rot, sim, steps, syscall
@@ -258,6 +259,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "full_disk": (full_disk.run, 2),
     "retention": (removal.run, 20),
     "copy": (load.run, 100),
+    "keyed_copy": (keyed_copy.run, 100),
     "pipes": (pipes.run, 200),
 }
 """Name -> (function to run, default number of cycles)."""

@@ -56,14 +56,6 @@ from frazil.lake.lake_copy import CATALOG as CATALOG_PATH
 from frazil.lake.lake_copy import CopiedTable, LakeCopy, check_embedded
 from frazil.lake.loaded.alter_table import cluster_by, set_bloom
 from frazil.lake.loaded.clone_table import CloneResult, CloneSource, clone_table
-from frazil.lake.loaded.ledger import (
-    LEDGER_SCHEMA,
-    LOADED,
-    SKIPPED,
-    LedgerEntry,
-    loaded_keys,
-    tried_keys,
-)
 from frazil.lake.loaded.load_commit import LoadChange, commit_load
 from frazil.lake.loaded.load_reader import loaded_rows
 from frazil.lake.loaded.load_table import (
@@ -112,9 +104,6 @@ from frazil.lake.tables.properties import TARGET_BYTES, TOPIC_PREFIX, is_small
 __all__ = [
     "CATALOG_PATH",
     "COMMENT",
-    "LEDGER_SCHEMA",
-    "LOADED",
-    "SKIPPED",
     "TARGET_BYTES",
     "TOPIC_PREFIX",
     "Appended",
@@ -140,7 +129,6 @@ __all__ = [
     "LakeActivity",
     "LakeCopy",
     "LakeView",
-    "LedgerEntry",
     "LoadChange",
     "LoadConflict",
     "LoadTable",
@@ -183,7 +171,6 @@ __all__ = [
     "is_installed",
     "is_small",
     "jars_folder",
-    "loaded_keys",
     "loaded_rows",
     "open_catalog",
     "open_shell",
@@ -196,7 +183,6 @@ __all__ = [
     "session",
     "set_bloom",
     "source_of",
-    "tried_keys",
     "user_settings",
     "warm",
     "whole",

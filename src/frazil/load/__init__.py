@@ -12,11 +12,13 @@
     external/       external tables: files of stages that queries read
 
 A file is loaded once: its URI and ETag are in the ledger of the table, in the same commit as its
-rows. No value is changed: what does not fit its column is an error with file and line.
+rows; the rows of a keyed table are steps that the log compares. No value is changed: what does not
+fit its column is an error with file and line.
 """
 
 from frazil.load.copy.columns import type_name
 from frazil.load.copy.copy_into import LoadResult
+from frazil.load.copy.keyed_target import KeyedLoads
 from frazil.load.copy.progress import LoadProgress, WorkDone
 from frazil.load.copy.task import FileReport
 from frazil.load.copy.unload import UnloadResult
@@ -37,6 +39,7 @@ __all__ = [
     "ExternalTables",
     "FilePreview",
     "FileReport",
+    "KeyedLoads",
     "LoadProgress",
     "LoadResult",
     "Loader",

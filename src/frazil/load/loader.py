@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,9 +39,11 @@ from frazil.load.copy.copy_into import (
     LoadResult,
     copy_into,
     infer_schema,
+    lake_ledger,
     selected_files,
     unloaded_files,
 )
+from frazil.load.copy.keyed_target import KeyedCopy, KeyedLoads
 from frazil.load.copy.progress import LoadProgress
 from frazil.load.copy.task import CopyTask, ErrorPolicy, FileReport, run_copy_task, task_groups
 from frazil.load.copy.unload import UnloadResult, unload
@@ -129,9 +131,11 @@ class Loader:
         *,
         clock: Clock,
         rand: Rand,
+        keyed: KeyedLoads | None = None,
         runner: Callable[[JobGroup], TaskRunner] | None = None,
     ) -> None:
-        """`runner` returns what runs the tasks of a job; by default, the lake's Spark."""
+        """`keyed` loads keyed tables. `runner` returns what runs the tasks of a job; by default,
+        the lake's Spark."""
         self._lake = lake
         self._engine = engine
         self._definitions = definitions
@@ -139,6 +143,7 @@ class Loader:
         self._connections = connections
         self._clock = clock
         self._rand = rand
+        self._keyed = keyed
         self._runner = runner or (lambda group: do_on(lake.session, group))
         self._slots = threading.BoundedSemaphore(LOADS_MAX)
         self._lock = threading.Lock()
@@ -164,16 +169,31 @@ class Loader:
 
     def check(self, statement: CopyIntoTable) -> None:
         """Raise as `copy` if there is no such stage, or if the table may not be loaded."""
-        self._engine.check_loaded_name(statement.table)
+        self._check_table(statement)
         self.stage(statement.source.stage)
+
+    def _check_table(self, statement: CopyIntoTable) -> None:
+        keyed = self._keyed_loads(statement)
+        if keyed is None:
+            self._engine.check_loaded_name(statement.table)
+        else:
+            keyed.check(statement)
+
+    def _keyed_loads(self, statement: CopyIntoTable) -> KeyedLoads | None:
+        """Return what loads the table of a statement, if it is a keyed one."""
+        keyed = self._keyed
+        return keyed if keyed is not None and keyed.has(statement.table) else None
 
     def unloaded(self, statement: CopyIntoTable) -> list[StagedFile]:
         """Return the files that a COPY INTO a table would load now."""
         stage = self.stage(statement.source.stage)
-        with closing(self._catalog()) as catalog:
-            return unloaded_files(
-                statement, stage, catalog, self._lake.config, self._config.files_max
-            )
+        keyed = self._keyed_loads(statement)
+        if keyed is not None:
+            ledger: pa.Table | None = keyed.ledger(statement.table)
+        else:
+            with closing(self._catalog()) as catalog:
+                ledger = lake_ledger(statement, catalog, self._lake.config)
+        return unloaded_files(statement, stage, ledger, self._config.files_max)
 
     @contextmanager
     def tasks(self, cancel_token: CancelToken) -> Iterator[TaskRunner]:
@@ -237,11 +257,12 @@ class Loader:
     ) -> LoadResult:
         """Run a COPY INTO a table. Its text, and who sent it, are shown while it runs. If there are
         too many loads, wait with `waits`, or raise `Overloaded`."""
-        self._engine.check_loaded_name(statement.table)
+        self._check_table(statement)
         stage = self.stage(statement.source.stage)
         with (
             self._job(cancel_token, text, who, waits=waits) as progress,
             closing(self._catalog()) as catalog,
+            self._keyed_copy(statement, progress.group) as keyed,
         ):
             result = copy_into(
                 statement,
@@ -254,12 +275,19 @@ class Loader:
                     rand=self._rand,
                     files_max=self._config.files_max,
                     progress=progress,
+                    keyed=keyed,
                 ),
             )
         if result.snapshot_id is not None:
             self._lake.view.refresh([statement.table])
             self._lake.view.other_tables()
         return result
+
+    def _keyed_copy(
+        self, statement: CopyIntoTable, group: JobGroup
+    ) -> AbstractContextManager[KeyedCopy | None]:
+        keyed = self._keyed_loads(statement)
+        return nullcontext() if keyed is None else keyed.copy(statement.table, group.check)
 
     def unload(
         self, statement: CopyIntoStage, cancel_token: CancelToken | None = None
@@ -376,7 +404,7 @@ class Loader:
                     schema=read_columns(table_columns(schema)),
                     is_exact=True,
                     policy=ErrorPolicy(on_error="continue"),
-                    target=None,
+                    writer=None,
                     name="validate",
                     slot=progress.slot(index),
                 )

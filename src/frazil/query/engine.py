@@ -107,7 +107,7 @@ class Engine:
     ) -> None:
         self._keyed = keyed or NoKeyedTables()
         self._bounds = SegmentBounds()
-        self._tiers = Tiers(snapshot, lake, topics, audit, pipes)
+        self._tiers = Tiers(snapshot, lake, topics, audit, pipes, self._keyed)
         self._lake = lake
         self._definitions = definitions
         self._topics = topics

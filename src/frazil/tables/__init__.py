@@ -11,6 +11,8 @@
     writer.py           KeyedWriter: rows of a caller to log records
     written_rows.py     WrittenRows: the outcome of a write
     owner.py            TableOwner: the log, as tables use it
+    load_files.py       TableLoads: the files a table was loaded from, and a load that has begun
+    load_steps.py       the rows of a load, as steps of a copy
     catalog.py          create, change and drop tables
     state.py            PartitionState: the fold of all changes below an offset
     view.py             RowsView: rows of a partition as of an offset
@@ -33,6 +35,7 @@
 On disk, below the data folder:
 
     tables/<name>/table.ckpt                                 the definition
+                 /loads/                                     files it was loaded from, running loads
                  /<partition>/00000000000000000000.rows      row segment, named by its first offset
                  /<partition>/keys.index                     the key index as of an offset
           /.dropped-<id>-<name>/                             dropped, until its files are gone
@@ -48,7 +51,9 @@ from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
 from frazil.tables.freeze_plan import FreezePlan, freeze_plan
 from frazil.tables.keyed_tables import KeyedTables
+from frazil.tables.keys.key_block import KEY_BYTES_MAX, key_array
 from frazil.tables.keys.key_index import warm
+from frazil.tables.load_files import PendingLoad, TableLoads, staged_batches
 from frazil.tables.owner import TableOwner
 from frazil.tables.partitioning import rows_by_partition
 from frazil.tables.rows.row_segment import RowSegment, upgraded
@@ -62,10 +67,12 @@ from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
 from frazil.tables.times import offsets_at
 from frazil.tables.topic_feed import FeedCodec
 from frazil.tables.view import Key, RowsView, key_array_of
-from frazil.tables.writer import KeyedWriter, Token, table_appends
+from frazil.tables.writer import PORTION_BYTES, KeyedWriter, Token, table_appends
 from frazil.tables.written_rows import WrittenRows
 
 __all__ = [
+    "KEY_BYTES_MAX",
+    "PORTION_BYTES",
     "Changes",
     "DeadChange",
     "FeedCodec",
@@ -80,6 +87,7 @@ __all__ = [
     "KeyedWriter",
     "Operation",
     "PartitionFold",
+    "PendingLoad",
     "RowFileLocation",
     "RowSegment",
     "RowsPart",
@@ -89,6 +97,7 @@ __all__ = [
     "TableDefinition",
     "TableFeed",
     "TableHandle",
+    "TableLoads",
     "TableOwner",
     "Token",
     "WrittenRows",
@@ -101,6 +110,7 @@ __all__ = [
     "find_table",
     "finish_drops",
     "freeze_plan",
+    "key_array",
     "key_array_of",
     "new_definition",
     "offsets_at",
@@ -109,6 +119,7 @@ __all__ = [
     "rows_by_partition",
     "rows_of_keys",
     "seed_partition",
+    "staged_batches",
     "table_appends",
     "table_names",
     "upgraded",

@@ -14,6 +14,8 @@ from frazil.tables.definition import NAME, TableDefinition
 
 FOLDER = "tables"
 FILE_NAME = "table.ckpt"
+LOADS_FOLDER = "loads"
+"""In the folder of a table: what it was loaded from."""
 KIND = b"KTBL"
 VERSION = 1
 DROPPED_PREFIX = ".dropped-"
@@ -80,13 +82,22 @@ def buried_tables(disk: Disk) -> dict[str, str]:
 
 def remove_buried_table(disk: Disk, buried: str) -> None:
     """Remove the folder of a dropped table, whose topic is gone."""
+    loads = f"{buried}/{LOADS_FOLDER}"
+    for name in disk.list(loads):
+        if "." not in name:
+            remove_folder(disk, f"{loads}/{name}")
     for name in disk.list(buried):
         path = f"{buried}/{name}"
-        if not name.isdigit():
+        if name.isdigit() or name == LOADS_FOLDER:
+            remove_folder(disk, path)
+        else:
             disk.unlink(path)
-            continue
-        for file in disk.list(path):
-            disk.unlink(f"{path}/{file}")
-        disk.remove_directory(path)
     disk.remove_directory(buried)
     disk.sync_directory(FOLDER)
+
+
+def remove_folder(disk: Disk, path: str) -> None:
+    """Remove a folder with its files."""
+    for name in disk.list(path):
+        disk.unlink(f"{path}/{name}")
+    disk.remove_directory(path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from uuid import UUID
@@ -18,7 +18,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from frazil.disk import Disk
-from frazil.errors import FrazilError, Malformed, Unavailable, Unknown
+from frazil.errors import Conflict, FrazilError, Malformed, Overloaded, Unavailable, Unknown
 from frazil.log import Append, AppendResult, ReadablePartition
 from frazil.metrics import Histogram
 from frazil.model import NS_PER_MS, Clock
@@ -27,6 +27,8 @@ from frazil.tables.catalog import alter_table, create_table, drop_table, finish_
 from frazil.tables.changes import Operation
 from frazil.tables.definition import TableDefinition
 from frazil.tables.definition_file import table_names
+from frazil.tables.load_files import PendingLoad, TableLoads
+from frazil.tables.load_steps import append_load, check_known, last_portions
 from frazil.tables.owner import TableOwner
 from frazil.tables.served_table import NS_PER_S, FrozenTables, ServedTable
 from frazil.tables.table import KeyedView
@@ -255,6 +257,66 @@ class KeyedTables:
                 future.set_exception(error)
             sent.append((number, future))
         return sent
+
+    def loads(self, name: str) -> TableLoads:
+        """Return the files of the loads of a table."""
+        self.definition(name)
+        return TableLoads(self._disk, name)
+
+    def load_history(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield each table that was loaded from files, and its ledger."""
+        for name in self.names():
+            ledger = TableLoads(self._disk, name).ledger()
+            if ledger.num_rows:
+                yield name, ledger
+
+    def check_load(
+        self,
+        name: str,
+        portions: Callable[[], Iterable[pa.RecordBatch]],
+        known_loads: Collection[str] | None,
+        batch_bytes_max: int,
+    ) -> dict[int, int]:
+        """Return the last portion of a load that has rows of each partition. Raises `Overloaded` or
+        `TooLarge` if it cannot be appended, and `Conflict` if the log has rows of a load that is
+        not one of `known_loads`, unless that is None."""
+        found = self._find(name)
+        table, definition = found.usable(), found.usable_definition()
+        check_known(self._log, definition, known_loads)
+        others = self._key_bytes() - table.key_bytes
+        return last_portions(
+            definition,
+            portions,
+            lambda partition, keys: table.check_new_keys(partition, keys, others),
+            lambda partition, count: table.has_room(partition, count, others),
+            batch_bytes_max,
+        )
+
+    def append_load(
+        self,
+        name: str,
+        load: PendingLoad,
+        *,
+        check: Callable[[], None],
+        pause: Callable[[Overloaded, int], None],
+    ) -> Token:
+        """Append what the log does not have of a load that has begun. Returns the token of its
+        rows. Can be repeated after any error but `Conflict`: then the table is another one."""
+        found = self._find(name)
+        definition = found.usable_definition()
+        if definition.table_id != load.table_id:
+            raise Conflict(f"table {name} was dropped and created again during a load")
+        loads = TableLoads(self._disk, name)
+        return append_load(
+            self._log,
+            definition,
+            found.topic_id,
+            load,
+            lambda: loads.portions(load),
+            now_ms=self._clock.wall_ms,
+            check=check,
+            pause=pause,
+        )
 
     def _note_write(self, begin_ns: int) -> None:
         WRITE_MS.record((self._clock.monotonic_ns() - begin_ns) / NS_PER_MS)

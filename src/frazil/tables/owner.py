@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Protocol
 from uuid import UUID
 
-from frazil.log import Append, AppendResult, ReadableLog, ReadableTopic
+from frazil.log import Append, AppendResult, ReadableLog, ReadableTopic, SourcePosition
 from frazil.settings import TopicConfig
 
 
@@ -27,6 +27,12 @@ class TableOwner(ReadableLog, Protocol):
         self, topic: str, append: Append, *, partition: int = 0, topic_id: UUID | None = None
     ) -> AppendResult:
         """Append a batch and wait until it is durable."""
+        ...
+
+    def source_position(
+        self, topic: str, source: str, *, partition: int = 0
+    ) -> SourcePosition | None:
+        """Return how far a source was copied into a partition; None if it never was."""
         ...
 
     def create_topic(self, name: str, config: TopicConfig) -> ReadableTopic: ...

@@ -317,18 +317,22 @@ class KeyedTable:
         """Raise `Overloaded` if canonical keys need memory above `tables.key_bytes_max`. Keys that
         exist never do. What is in the log already is applied in any case: the budget is enforced
         before a write is acknowledged, never after. `other_bytes`: of other tables."""
-        others = other_bytes + self.key_bytes - self.folds[partition].key_bytes
-        known = len(self.folds[partition].state.index)
-        limit = self._config.key_bytes_max
-        if others + bytes_for(known + len(keys)) <= limit:
+        if self.has_room(partition, len(keys), other_bytes):
             return
         rows = self.folds[partition].view.find(block_of(keys))
         new = int(np.count_nonzero(rows == NO_ROW))
-        if new and others + bytes_for(known + new) > limit:
+        if new and not self.has_room(partition, new, other_bytes):
+            limit = self._config.key_bytes_max
             raise Overloaded(
                 f"{new} new keys of table {self.definition.name} would take the key index above "
                 f"tables.key_bytes_max ({limit}); raise it, or delete rows"
             )
+
+    def has_room(self, partition: int, new: int, other_bytes: int = 0) -> bool:
+        """Return whether so many new keys fit into `tables.key_bytes_max`."""
+        others = other_bytes + self.key_bytes - self.folds[partition].key_bytes
+        known = len(self.folds[partition].state.index)
+        return others + bytes_for(known + new) <= self._config.key_bytes_max
 
     def change_definition(self, definition: TableDefinition) -> None:
         """Use a later version of the definition, which is durable."""

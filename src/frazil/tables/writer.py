@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.errors import Rejected
-from frazil.log import DIGEST_BYTES, Append, Log, Record, append_of_records
+from frazil.log import DIGEST_BYTES, Append, Log, Record, SourceStep, append_of_records
 from frazil.model import Clock, MiB
 from frazil.settings import TopicConfig
 from frazil.tables.changes import Changes, Operation, conformed_rows, encode_changes
@@ -50,12 +50,14 @@ def table_appends(
     check_keys: KeyCheck | None = None,
     expects: Mapping[int, int] | None = None,
     digest: bytes | None = None,
+    steps: Mapping[int, SourceStep] | None = None,
 ) -> list[tuple[int, Append]]:
     """Return what to append to which partition: one batch each. Raises `Malformed` or `TooLarge` if
     a row cannot be written, and what `check_keys` raises; then none is.
 
     `expects` has the offset where a partition must end for its rows to be appended. With a `digest`
-    a repetition is not stored again.
+    a repetition is not stored again. With `steps`, by partition, rows of other partitions are left
+    out, and these are appended if their step continues the position of its source.
     """
     if definition.feed is not None:
         raise Rejected(
@@ -66,6 +68,8 @@ def table_appends(
     owners = partitions_of(definition, keys)
     appends: list[tuple[int, Append]] = []
     for partition in np.unique(owners).tolist():
+        if steps is not None and partition not in steps:
+            continue
         mine, mine_keys = changes, keys
         if definition.partitions > 1:
             positions = pa.array(np.flatnonzero(owners == partition))
@@ -81,6 +85,7 @@ def table_appends(
         append = append_of_records(
             records,
             digest=_content_digest(digest, records),
+            step=None if steps is None else steps[partition],
             expects_offset=None if expects is None else expects.get(partition),
         )
         appends.append((partition, append))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 from frazil.definitions import Audit, Definitions, PipeHistory, StatementExecutor
 from frazil.disk import RealDisk
 from frazil.lake import JobGroup, Lake, TaskRunner
-from frazil.load import Loader, open_pipes
+from frazil.load import KeyedLoads, Loader, open_pipes
 from frazil.log import Log
 from frazil.model import SystemClock, SystemRand
 from frazil.results import CancelToken, Result
 from frazil.settings import LakeConfig, LogConfig, StagesConfig
+from frazil.tables import KeyedTables
 from tests.load.loading import run_inline
 
 WAIT_S = 60
@@ -40,6 +41,7 @@ class Piping:
         self,
         folder: Path,
         lake: Lake,
+        tables: KeyedTables,
         runner: Callable[[JobGroup], TaskRunner],
         *,
         is_scheduling: bool,
@@ -48,8 +50,12 @@ class Piping:
         self.files = folder / "in"
         self.files.mkdir(exist_ok=True)
         self.lake = lake
+        self.tables = tables
         self.history = PipeHistory(disk)
         self.executor = StatementExecutor(Definitions(disk), Audit(disk, clock), clock)
+        loads = KeyedLoads(
+            tables, str(folder / "data"), clock=clock, batch_bytes_max=LogConfig().batch_bytes_max
+        )
         loader = Loader(
             lake,
             NoEngine(),
@@ -58,6 +64,7 @@ class Piping:
             {},
             clock=clock,
             rand=SystemRand(),
+            keyed=loads,
             runner=runner,
         )
         loader.register(self.executor)
@@ -125,8 +132,9 @@ def open_piping(
     with (
         Log.open(RealDisk(data), LogConfig(), clock=clock, rand=rand) as log,
         Lake.open(log, data, LakeConfig(), clock=clock, rand=rand, auto_flush=False) as lake,
+        closing(KeyedTables(RealDisk(data), log, clock=clock)) as tables,
     ):
-        piping = Piping(folder, lake, runner, is_scheduling=is_scheduling)
+        piping = Piping(folder, lake, tables, runner, is_scheduling=is_scheduling)
         if not piping.executor.definitions.of_kind("stage"):
             piping.execute(f"CREATE STAGE s URL='file://{piping.files}' FILE_FORMAT=(TYPE=NDJSON)")
         piping.pipes.start()

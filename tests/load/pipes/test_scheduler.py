@@ -12,6 +12,8 @@ import pytest
 from frazil.definitions import changes_to, wanted_definitions
 from frazil.errors import Conflict, FrazilError, Malformed, Overloaded, Unknown
 from frazil.lake import JobGroup, TaskRunner
+from frazil.model import Rand
+from frazil.tables import new_definition
 from tests.load.loading import run_inline
 from tests.load.pipes.piping import open_piping, until
 
@@ -145,6 +147,23 @@ def test_without_a_scheduler_pipes_run_by_statements(tmp_path: Path) -> None:
             {"pipe": "p", "run_id": 1, "outcome": "ok", "files": 1, "rows": 1, "errors": 0}
         ]
         assert piping.shown()["next_run"] is None
+
+
+def test_a_pipe_fills_a_keyed_table(tmp_path: Path) -> None:
+    """It sees which files the table has, and refuses what keyed tables do not take."""
+    with open_piping(tmp_path) as piping:
+        piping.tables.create(new_definition("k", [("n", "int64")], ["n"], rand=Rand(1)))
+        with pytest.raises(Malformed, match="leave out the list"):
+            piping.execute("CREATE PIPE p ON NEW FILES AS COPY INTO k (n BIGINT) FROM @s")
+        piping.put("a.ndjson", 1, 2)
+        piping.execute("CREATE PIPE p ON NEW FILES AS COPY INTO k FROM @s VALIDATE (UNIQUE (n))")
+        until(lambda: piping.outcomes() == ["ok"])
+        piping.put("b.ndjson", 2, 3)
+        until(lambda: piping.outcomes() == ["ok", "ok"])
+        piping.tables.catch_up()
+        rows = piping.tables.view("k").get_many([1, 2, 3, 4]).to_pylist()
+        assert rows == [{"n": 1}, {"n": 2}, {"n": 3}]
+        assert [run.rows for run in piping.history.runs()] == [2, 2]
 
 
 def test_pipes_are_applied_from_files(tmp_path: Path) -> None:

@@ -13,8 +13,17 @@ from uuid import uuid4
 import pytest
 
 from frazil.disk import RealDisk
-from frazil.errors import Conflict, Overloaded, TooLarge, Unavailable, Unknown, Unresolved
+from frazil.errors import (
+    Conflict,
+    Overloaded,
+    PositionMismatch,
+    TooLarge,
+    Unavailable,
+    Unknown,
+    Unresolved,
+)
 from frazil.log import (
+    Append,
     AppendChannel,
     CommitSignal,
     CommitWaiter,
@@ -22,6 +31,7 @@ from frazil.log import (
     LogOwner,
     ObservedLog,
     Record,
+    SourceStep,
     append_of_records,
     serve_appends,
     serve_observer,
@@ -175,3 +185,32 @@ def test_an_observed_log_appends_and_creates_topics(tmp_path: Path) -> None:
         serving.join(WAIT_S)
         log.writer.unlisten(signal.notify)
         os.close(signal.descriptor)
+
+
+def test_a_step_of_a_copy_is_compared_by_the_owner(tmp_path: Path) -> None:
+    """As with an append of the owner's process, errors included."""
+
+    def step(expected: bytes | None, position: bytes) -> Append:
+        record = Record(offset=0, timestamp_ms=1, key=None, value=position)
+        return append_of_records([record], step=SourceStep("s", 1, expected, position))
+
+    ours, theirs = socket.socketpair()
+    with served(tmp_path) as (log, channel):
+        calls = threading.Thread(target=serve_observer, args=(log, ours))
+        calls.start()
+        owner = LogOwner(theirs)
+        assert owner.source_position("t", "s", 0) is None
+        first = channel.append("t", step(None, b"1"))
+        again = channel.append("t", step(None, b"1"))
+        assert not first.result(WAIT_S).is_duplicate and again.result(WAIT_S).is_duplicate
+        with pytest.raises(PositionMismatch) as mismatch:
+            channel.append("t", step(b"7", b"8")).result(WAIT_S)
+        assert mismatch.value.current == b"1"
+        channel.append("t", step(b"1", b"2")).result(WAIT_S)
+        found = log.source_position("t", "s")
+        assert found is not None and found.position == b"2"
+        assert owner.source_position("t", "s", 0) == found
+        with pytest.raises(Unknown):
+            owner.source_position("x", "s", 0)
+        owner.close()
+        calls.join(WAIT_S)

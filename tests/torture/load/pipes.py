@@ -17,7 +17,8 @@ from random import Random
 
 from frazil.definitions import PipeHistory
 from frazil.disk import RealDisk
-from frazil.lake.loaded.ledger import LEDGER, loaded_keys, read_ledger
+from frazil.lake.loaded.ledger import LEDGER, read_ledger
+from frazil.model.arrow import loaded_keys
 from tests.load.loading import CONFIG, Loading
 from tests.torture.checker import Verdict
 from tests.torture.report import Report

@@ -14,7 +14,8 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from frazil.lake.loaded.ledger import LEDGER, loaded_keys, read_ledger
+from frazil.lake.loaded.ledger import LEDGER, read_ledger
+from frazil.model.arrow import loaded_keys
 from tests.load.loading import CONFIG, Loading
 from tests.torture.checker import Verdict
 from tests.torture.load.child import TEXT

@@ -18,15 +18,9 @@ from typing import TYPE_CHECKING
 from frazil.errors import Unavailable
 from frazil.lake.append.commit import COMMIT_ID, find_commit, repeat
 from frazil.lake.catalog.catalog import catalog_calls
-from frazil.lake.loaded.ledger import (
-    LEDGER,
-    LOADED,
-    LedgerEntry,
-    loaded_keys,
-    read_ledger,
-    write_ledger,
-)
+from frazil.lake.loaded.ledger import LEDGER, read_ledger, write_ledger
 from frazil.lake.loaded.load_table import LoadConflict, LoadTable, add_columns, with_columns
+from frazil.model.arrow import LOADED, LedgerEntry, loaded_keys
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

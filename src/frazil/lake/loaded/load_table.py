@@ -15,8 +15,9 @@ import pyarrow as pa
 from frazil.errors import Conflict, Malformed
 from frazil.lake.append.commit import APPENDER
 from frazil.lake.catalog.catalog import catalog_calls, ensure_namespace
-from frazil.lake.loaded.ledger import LEDGER, LEDGER_SCHEMA, read_ledger
+from frazil.lake.loaded.ledger import LEDGER, read_ledger
 from frazil.lake.tables.properties import LOADED_PROPERTIES, REQUIRED_PROPERTIES
+from frazil.model.arrow import LEDGER_SCHEMA
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

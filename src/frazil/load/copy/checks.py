@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from frazil.definitions import NEW_ROWS, LoadCheck
 from frazil.errors import Malformed, Rejected
-from frazil.lake import LoadedFile, LoadTarget, loaded_rows
+from frazil.load.copy.target import OpenRows
 
 EXAMPLES = 3
 """Rows in the message of a failed condition."""
@@ -23,8 +23,7 @@ class CheckTask:
     """Conditions that read the new rows."""
 
     checks: tuple[LoadCheck, ...]
-    target: LoadTarget
-    files: tuple[LoadedFile, ...]
+    open_rows: OpenRows
     now_us: int
 
 
@@ -44,7 +43,7 @@ def run_check_task(task: CheckTask) -> str | None:
     """Return which condition does not hold, with examples; None if all do."""
     from frazil.query import first_rows
 
-    rows = loaded_rows(task.target, task.files)
+    rows = task.open_rows()
     for check in task.checks:
         query = query_of(check)
         if not query:

@@ -2,12 +2,13 @@
 
 1. list     the files of the stage, without those in the table's ledger
 2. infer    the columns of a new table, new columns, or what a SELECT reads, in tasks
-3. write    data files, in tasks; each reads the bytes that were listed, and runs the SELECT
-4. check    the conditions of VALIDATE, in a task that reads the data files
-5. commit   data files and ledger in one swap; if another load came first, go to 1
+3. write    rows, in tasks; each reads the bytes that were listed, and runs the SELECT
+4. check    the conditions of VALIDATE, in a task that reads what was written
+5. commit   rows and ledger; if another load came first, go to 1
 
-A crash leaves files that no table references. A file is in the ledger exactly if its rows are in
-the table.
+Into a table of the lake, rows are data files, and the commit is one swap with the ledger. Into a
+keyed table, they are staged in local files, and the commit is a load that the log finishes
+(`keyed_target`). A file is in the ledger exactly if its rows are in the table.
 """
 
 from __future__ import annotations
@@ -23,31 +24,21 @@ import re2
 from frazil.definitions import CopyIntoTable, FileFormat
 from frazil.errors import Conflict, FrazilError, Malformed
 from frazil.lake import (
-    LOADED,
-    SKIPPED,
-    LedgerEntry,
     LoadChange,
     LoadConflict,
     LoadTable,
     PartitionBy,
     TaskRunner,
-    arrow_schema,
-    commit_load,
     find_table,
-    loaded_keys,
     plan_load,
     plan_new_table,
-    tried_keys,
 )
 from frazil.load.copy.checks import CheckTask, failed_count, query_of, run_check_task
-from frazil.load.copy.columns import (
-    MIXED,
-    read_columns,
-    table_columns,
-    with_declared,
-    with_staged,
-)
+from frazil.load.copy.columns import MIXED, table_columns, with_declared, with_staged
+from frazil.load.copy.keyed_target import KeyedCopy
+from frazil.load.copy.lake_target import LakeTarget, plan_with_columns
 from frazil.load.copy.progress import LoadProgress
+from frazil.load.copy.target import CopyTarget
 from frazil.load.copy.task import (
     CopyTask,
     CopyTaskResult,
@@ -67,6 +58,7 @@ from frazil.load.stages.stage import Stage, staged_files
 from frazil.load.stages.staged_file import StagedFile
 from frazil.metrics import Counter
 from frazil.model import Clock, Rand
+from frazil.model.arrow import LOADED, SKIPPED, LedgerEntry, loaded_keys, tried_keys
 from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
@@ -117,6 +109,8 @@ class CopyContext:
     rand: Rand
     files_max: int
     progress: LoadProgress
+    keyed: KeyedCopy | None = None
+    """The keyed table to load into; None: a table of the lake."""
     before_tasks: Callable[[], None] = field(default=lambda: None)
     """Called after files were listed; for tests."""
 
@@ -131,14 +125,14 @@ def copy_into(statement: CopyIntoTable, stage: Stage, context: CopyContext) -> L
         load = _Load(statement, stage, context)
         context.progress.begin("listing files")
         try:
-            plan = load.prepare()
-            if plan is None:
+            target = load.prepare()
+            if target is None:
                 return load.result()
-            results = load.run(plan)
+            results = load.run(target)
             if statement.return_errors:
                 return load.result(results)
-            load.check(plan, results)
-            return load.commit(plan, results)
+            load.check(target, results)
+            return load.commit(target, results)
         except LoadConflict as error:
             logger.info("load planned again", extra={"reason": str(error)})
             reason = str(error)
@@ -159,17 +153,20 @@ def selected_files(
     return [file for file in found if matches(file.path)]
 
 
+def lake_ledger(statement: CopyIntoTable, catalog: Catalog, lake: LakeConfig) -> pa.Table | None:
+    """Return the ledger of the table that a statement loads; None if it does not exist."""
+    table = find_table(catalog, lake, statement.table)
+    return None if table is None else plan_load(table, pa.schema([])).ledger
+
+
 def unloaded_files(
-    statement: CopyIntoTable, stage: Stage, catalog: Catalog, lake: LakeConfig, files_max: int
+    statement: CopyIntoTable, stage: Stage, ledger: pa.Table | None, files_max: int
 ) -> list[StagedFile]:
     """Return the files that a statement names and that its table does not have."""
     listed = selected_files(
         stage, statement.source.path, statement.pattern, statement.files, files_max
     )
-    table = find_table(catalog, lake, statement.table)
-    if table is None or not listed:
-        return listed
-    known = loaded_keys(plan_load(table, pa.schema([])).ledger)
+    known = set() if ledger is None else loaded_keys(ledger)
     return [file for file in listed if (file.uri, file.etag) not in known]
 
 
@@ -218,11 +215,18 @@ class _Load:
         self._now_us = context.clock.wall_ms() * US_PER_MS
         self._unique = f"{context.rand.getrandbits(128):032x}"
 
-    def prepare(self) -> LoadTable | None:
+    def prepare(self) -> CopyTarget | None:
         """List files and plan the table. None if there is nothing to load."""
         statement, context = self._statement, self._context
-        table = find_table(context.catalog, context.lake, statement.table)
-        if table is not None and statement.partition_by:
+        table: Table | None = None
+        target: CopyTarget | None = None
+        if context.keyed is not None:
+            target = context.keyed.plan(statement, self._unique)
+        else:
+            table = find_table(context.catalog, context.lake, statement.table)
+        if table is not None:
+            target = self._lake_target(plan_load(table, pa.schema([])))
+        if target is not None and statement.partition_by:
             raise Malformed(f"{statement.table} exists; PARTITION BY is for a new table")
         listed = selected_files(
             self._stage,
@@ -231,30 +235,36 @@ class _Load:
             statement.files,
             context.files_max,
         )
-        plan = None if table is None else plan_load(table, pa.schema([]))
-        self._select(listed, plan)
+        self._select(listed, None if target is None else target.ledger)
         context.progress.expect(self._files)
         if not self._files:
             return None
         context.before_tasks()
-        if table is None:
-            return self._new_table()
-        assert plan is not None
+        if target is None:
+            return self._lake_target(self._new_table())
         if not statement.query and not statement.add_columns:
-            return plan
+            return target
         columns = self._inferred()
-        return self._with_new_columns(table, columns) if statement.add_columns else plan
+        if table is None or not statement.add_columns:
+            return target
+        return self._lake_target(plan_with_columns(table, columns))
 
-    def _select(self, listed: list[StagedFile], plan: LoadTable | None) -> None:
+    def _lake_target(self, plan: LoadTable) -> LakeTarget:
+        context = self._context
+        return LakeTarget(
+            plan=plan, catalog=context.catalog, lake=context.lake, clock=context.clock
+        )
+
+    def _select(self, listed: list[StagedFile], ledger: pa.Table | None) -> None:
         statement = self._statement
-        if plan is not None:
-            known = loaded_keys(plan.ledger)
+        if ledger is not None:
+            known = loaded_keys(ledger)
             uris = {uri for uri, _ in known}
             if not statement.force:
                 fresh = [file for file in listed if (file.uri, file.etag) not in known]
                 self._known_count = len(listed) - len(fresh)
                 # Files that were skipped come last: with MAX_FILES, others get their turn.
-                tried = tried_keys(plan.ledger)
+                tried = tried_keys(ledger)
                 listed = sorted(fresh, key=lambda file: (file.uri, file.etag) in tried)
             self._replaced = tuple(
                 file.uri
@@ -310,25 +320,21 @@ class _Load:
             context.catalog, context.lake, statement.table, table_columns(columns), parts
         )
 
-    def _with_new_columns(self, table: Table, columns: pa.Schema) -> LoadTable:
-        known = {name.lower() for name in arrow_schema(table.schema()).names}
-        new = [field for field in columns if field.name.lower() not in known]
-        return plan_load(table, table_columns(pa.schema(new)))
-
-    def run(self, plan: LoadTable) -> list[CopyTaskResult]:
+    def run(self, target: CopyTarget) -> list[CopyTaskResult]:
         """Run the tasks."""
         statement, context = self._statement, self._context
         context.progress.begin("checking files" if statement.return_errors else "loading files")
-        target = None if statement.return_errors else plan.target()
+        writer = None if statement.return_errors else target.writer()
         tasks = [
             CopyTask(
                 stage=self._stage,
                 files=group,
                 file_format=self.file_format(),
-                schema=read_columns(plan.schema),
+                schema=target.schema,
                 is_exact=self._is_exact,
                 policy=self._policy,
-                target=target,
+                writer=writer,
+                keyed=target.keyed,
                 name=f"load-{self._unique[:12]}-{index:06d}",
                 transform=self._transform,
                 slot=context.progress.slot(index),
@@ -339,11 +345,11 @@ class _Load:
         reports = [report for result in results for report in result.reports]
         count = sum(report.error_count for report in reports)
         if self._policy.max_errors is not None and count > self._policy.max_errors:
-            self.discard(plan, results)
+            _discard(target, results)
             raise too_many_errors(self._policy, reports)
         return results
 
-    def check(self, plan: LoadTable, results: Sequence[CopyTaskResult]) -> None:
+    def check(self, target: CopyTarget, results: Sequence[CopyTaskResult]) -> None:
         """Raise `Malformed` if a condition of VALIDATE does not hold, and delete what was
         written."""
         checks = self._statement.checks
@@ -358,23 +364,22 @@ class _Load:
             if failure is None and queries:
                 task = CheckTask(
                     checks=queries,
-                    target=plan.target(),
-                    files=tuple(file for result in results for file in result.files),
+                    open_rows=target.rows([file for each in results for file in each.files]),
                     now_us=self._now_us,
                 )
                 (failure,) = self._context.do(run_check_task, [task])
             if failure is not None:
                 raise Malformed(f"VALIDATE failed, and nothing was loaded. {failure}")
         except FrazilError:
-            self.discard(plan, results)
+            _discard(target, results)
             raise
 
-    def commit(self, plan: LoadTable, results: Sequence[CopyTaskResult]) -> LoadResult:
+    def commit(self, target: CopyTarget, results: Sequence[CopyTaskResult]) -> LoadResult:
         context = self._context
         context.progress.step = "committing"
         context.progress.group.check()
         reports = [report for result in results for report in result.reports]
-        if plan.is_new and all(report.is_skipped for report in reports):
+        if target.is_new and all(report.is_skipped for report in reports):
             return self.result(results)
         change = LoadChange(
             files=[file for result in results for file in result.files],
@@ -383,11 +388,9 @@ class _Load:
             is_forced=self._statement.force,
         )
         try:
-            snapshot_id = commit_load(
-                context.catalog, context.lake, plan, change, clock=context.clock
-            )
+            snapshot_id = target.commit(change)
         except LoadConflict:
-            self.discard(plan, results)
+            _discard(target, results)
             raise
         loaded = [report for report in reports if not report.is_skipped]
         name = self._statement.table
@@ -409,15 +412,6 @@ class _Load:
                     errors.append(str(error))
         return tuple(errors)
 
-    def discard(self, plan: LoadTable, results: Sequence[CopyTaskResult]) -> None:
-        """Delete data files that will not be committed."""
-        for result in results:
-            for file in result.files:
-                try:
-                    plan.io.delete(f"{plan.metadata.location}/{file.path}")
-                except OSError:
-                    logger.info("a data file was left behind", extra={"path": file.path})
-
     def result(
         self,
         results: Sequence[CopyTaskResult] = (),
@@ -433,6 +427,11 @@ class _Load:
             purge_errors=purge_errors,
             snapshot_id=snapshot_id,
         )
+
+
+def _discard(target: CopyTarget, results: Sequence[CopyTaskResult]) -> None:
+    """Delete rows that will not be committed."""
+    target.discard([file for result in results for file in result.files])
 
 
 def _entry(report: FileReport) -> LedgerEntry:

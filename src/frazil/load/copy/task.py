@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from frazil.definitions import FileFormat, OnError
 from frazil.errors import Malformed, TooLarge
-from frazil.lake import LoadedFile, LoadTarget, LoadWriter, attempt_name
+from frazil.lake import LoadedFile, attempt_name
 from frazil.load.copy.columns import MIXED
 from frazil.load.copy.progress import ProgressSlot, TaskProgress, WatchedStore
+from frazil.load.copy.row_checks import KeyedRows, checked
+from frazil.load.copy.target import OpenWriter, RowWriter
 from frazil.load.copy.transform import Transform, transformed, without_rows
 from frazil.load.formats.blocks import Block, RowError, row_error
 from frazil.load.formats.reader import infer_file, read_file
@@ -74,10 +76,12 @@ class CopyTask:
     is_exact: bool
     """Whether the schema was inferred from these files."""
     policy: ErrorPolicy
-    target: LoadTarget | None
-    """Where to write; None to only check the files."""
+    writer: OpenWriter | None
+    """What writes rows; None to only check the files."""
     name: str
-    """Prefix of the data files, unique per task."""
+    """Prefix of the files that are written, unique per task."""
+    keyed: KeyedRows | None = None
+    """What rows must be for a keyed table."""
     transform: Transform | None = None
     """What is done with the rows of a file before they are rows of the table."""
     slot: ProgressSlot | None = None
@@ -132,7 +136,7 @@ def _merged_schema(task: InferTask, *, is_lenient: bool) -> pa.Schema:
 
 
 def run_copy_task(task: CopyTask) -> CopyTaskResult:
-    """Load files. If this fails, no data file is left.
+    """Load files. If this fails, no rows are left.
 
     Raises `Malformed` for the first error if the statement is to abort, and `Conflict` for a file
     that was changed after it was listed.
@@ -142,8 +146,8 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
     reports = []
     with closing(TaskProgress(task.slot, SystemClock())) as progress, ExitStack() as undo:
         writer = None
-        if task.target is not None:
-            writer = LoadWriter(task.target, attempt_name(task.name))
+        if task.writer is not None:
+            writer = task.writer(attempt_name(task.name))
             undo.callback(writer.discard)
         errors_left = task.policy.max_errors
         for file in task.files:
@@ -161,6 +165,11 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
 
 def _reader(task: CopyTask, store: FileSource) -> Callable[[StagedFile], Iterator[Block]]:
     """Return what yields the rows to load of a file."""
+    read = _rows_of(task, store)
+    return lambda file: checked(read(file), task.schema, task.keyed)
+
+
+def _rows_of(task: CopyTask, store: FileSource) -> Callable[[StagedFile], Iterator[Block]]:
     transform = task.transform
     if transform is None:
         return lambda file: read_file(
@@ -178,11 +187,10 @@ def _reader(task: CopyTask, store: FileSource) -> Callable[[StagedFile], Iterato
 def _load_file(
     file: StagedFile,
     blocks: Iterator[Block],
-    writer: LoadWriter | None,
+    writer: RowWriter | None,
     task: CopyTask,
 ) -> FileReport:
     policy, is_checked = task.policy, writer is None
-    required = [field.name for field in task.schema if not field.nullable]
     rows = count = 0
     kept: list[RowError] = []
     is_skipped = False
@@ -197,7 +205,6 @@ def _load_file(
                 if policy.on_error == "skip_file" and count >= policy.skip_file_errors:
                     is_skipped = True
                     break
-            _check_required(block.rows, required)
             if writer is not None:
                 writer.write(block.rows)
     except (Malformed, TooLarge) as error:
@@ -249,9 +256,3 @@ def too_many_errors(policy: ErrorPolicy, reports: Iterable[FileReport]) -> Malfo
         f"there are more than {policy.max_errors} errors, which is MAX_ERRORS: nothing was loaded. "
         f"The first is in {first.file.uri}, line {error.line}: {error.reason}"
     )
-
-
-def _check_required(rows: pa.Table, names: Sequence[str]) -> None:
-    for name in names:
-        if rows.column(name).null_count:
-            raise Malformed(f"column {name} must not be NULL, but a row has no value for it")

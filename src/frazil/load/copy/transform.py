@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -72,4 +72,4 @@ def transformed(
         }
         cast = cast_rows(columns, rows.num_rows, schema, row)
         row += rows.num_rows
-        yield Block(rows=cast.rows, errors=(*block.errors, *cast.errors))
+        yield replace(cast, errors=(*block.errors, *cast.errors))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -34,6 +34,8 @@ class Block:
     """Some rows of a file."""
 
     rows: pa.Table
+    lines: Sequence[int]
+    """Where each row is, as in `RowError`."""
     errors: tuple[RowError, ...] = ()
 
 
@@ -45,14 +47,20 @@ def row_error(line: int, column: str, reason: str) -> RowError:
 
 def without_bad(rows: pa.Table, bad: Mapping[int, ExactError], first_line: int) -> Block:
     """Return a block without bad rows. `first_line` is the line of the first row."""
+    lines = range(first_line, first_line + rows.num_rows)
+    return left_out(Block(rows=rows, lines=lines), bad)
+
+
+def left_out(block: Block, bad: Mapping[int, ExactError]) -> Block:
+    """Return a block without bad rows, which become errors."""
     if not bad:
-        return Block(rows=rows)
-    keep = pa.array([index not in bad for index in range(rows.num_rows)])
+        return block
+    kept = [index for index in range(block.rows.num_rows) if index not in bad]
+    errors = [row_error(block.lines[index], *reason) for index, reason in bad.items()]
     return Block(
-        rows=rows.filter(keep),
-        errors=tuple(
-            row_error(first_line + index, *reason) for index, reason in sorted(bad.items())
-        ),
+        rows=block.rows.take(pa.array(kept, pa.int64())),
+        lines=[block.lines[index] for index in kept],
+        errors=tuple(sorted((*block.errors, *errors), key=lambda error: error.line)),
     )
 
 

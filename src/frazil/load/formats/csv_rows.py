@@ -5,7 +5,7 @@ An empty field is NULL, a quoted empty one is an empty string.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from frazil.load.formats.blocks import (
     Block,
     ExactError,
     RowError,
+    left_out,
     row_error,
     target_types,
 )
@@ -92,43 +93,37 @@ def read_csv(stream: IO[bytes], file_format: FileFormat, schema: pa.Schema) -> I
         written = target_types(schema)
         arrays = [column.cast(kind) for column, kind in zip(columns, written.types, strict=True)]
         rows = pa.Table.from_arrays(arrays, schema=written)
+        first, inside = header + row + breaks, _break_count(texts)
+        lines: Sequence[int] = range(first, first + batch.num_rows)
         found: list[RowError] = []
-        if bad or invalid:
-            rows = rows.filter(pa.array([index not in bad for index in range(batch.num_rows)]))
-            found = _errors(header + row, breaks, texts, batch.num_rows, bad, dict(invalid), row)
+        if invalid or inside:
+            lines, found = _lines(first, texts, batch.num_rows, dict(invalid), row)
         row += batch.num_rows + len(invalid)
-        breaks += _break_count(texts)
-        yield Block(rows=rows, errors=tuple(found))
+        breaks += inside
+        yield left_out(Block(rows=rows, lines=lines, errors=tuple(found)), bad)
     rest = [
         row_error(header + number + breaks, "", reason) for number, reason in errors.take(row, None)
     ]
     if rest:
-        yield Block(rows=target_types(schema).empty_table(), errors=tuple(rest))
+        yield Block(rows=target_types(schema).empty_table(), lines=(), errors=tuple(rest))
 
 
-def _errors(
-    line: int,
-    breaks: int,
-    texts: list[pa.StringArray],
-    count: int,
-    bad: dict[int, ExactError],
-    invalid: dict[int, str],
-    row: int,
-) -> list[RowError]:
-    """Return the errors of a batch with their lines. It begins at `line`, unless line breaks inside
-    of fields came before."""
+def _lines(
+    line: int, texts: list[pa.StringArray], count: int, invalid: dict[int, str], row: int
+) -> tuple[list[int], list[RowError]]:
+    """Return the lines of the rows of a batch that begins at `line`, and the errors of invalid
+    rows, which are not in it."""
     counts = [pc.fill_null(pc.count_substring(column, "\n"), 0).to_pylist() for column in texts]
-    errors, index = [], 0
+    lines: list[int] = []
+    errors: list[RowError] = []
     for offset in range(count + len(invalid)):
-        at = line + offset + breaks
         if row + offset in invalid:
-            errors.append(row_error(at, "", invalid[row + offset]))
-            continue
-        if index in bad:
-            errors.append(row_error(at, *bad[index]))
-        breaks += sum(column[index] for column in counts)
-        index += 1
-    return errors
+            errors.append(row_error(line, "", invalid[row + offset]))
+        else:
+            lines.append(line)
+            line += sum(column[len(lines) - 1] for column in counts)
+        line += 1
+    return lines, errors
 
 
 def _batches(

@@ -20,6 +20,7 @@ from frazil.load.formats.blocks import (
     Block,
     ExactError,
     RowError,
+    left_out,
     row_error,
     target_types,
     without_bad,
@@ -206,7 +207,7 @@ def _carriers(schema: pa.Schema) -> pa.Schema | None:
 def _carrier(kind: pa.DataType) -> pa.DataType | None:
     if kind in (pa.bool_(), pa.int64(), pa.float64(), pa.string()):
         return kind
-    if kind == pa.int32():
+    if pa.types.is_integer(kind) and kind != pa.uint64():
         return pa.int64()
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return pa.string()
@@ -232,7 +233,7 @@ def _fast(chunk: LineChunk, schema: pa.Schema, carriers: pa.Schema, is_exact: bo
             columns.append(column)
             continue
         texts = column.combine_chunks()
-        if field.type == pa.int32():
+        if pa.types.is_integer(field.type):
             texts = texts.cast(pa.string())
         values, misfits = cast_text(texts, field.type)
         for index in misfits:
@@ -267,8 +268,4 @@ def _block(
     rows: list[dict[str, Any]], numbers: list[int], errors: list[RowError], schema: pa.Schema
 ) -> Block:
     table, bad = rows_to_table(rows, schema)
-    if bad:
-        table = table.filter(pa.array([index not in bad for index in range(len(rows))]))
-        errors += [row_error(numbers[index], *reason) for index, reason in bad.items()]
-        errors.sort(key=lambda error: error.line)
-    return Block(rows=table, errors=tuple(errors))
+    return left_out(Block(rows=table, lines=numbers, errors=tuple(errors)), bad)

@@ -133,17 +133,19 @@ def _read_text(chunks: Iterator[LineChunk], schema: pa.Schema) -> Iterator[Block
         raise Malformed(f"lines of text become the column {LINE}, which the table has not")
     for chunk in chunks:
         lines = chunk.data.split(b"\n")[:-1]
-        texts, errors = [], []
+        texts, numbers, errors = [], [], []
         for number, line in enumerate(lines, chunk.first_line):
             try:
                 texts.append(line.removesuffix(b"\r").decode("utf-8"))
+                numbers.append(number)
             except UnicodeDecodeError as error:
                 errors.append(row_error(number, LINE, f"byte {error.start + 1} is not UTF-8"))
         columns = [
             pa.array(texts, pa.string()) if field.name == LINE else pa.nulls(len(texts), field.type)
             for field in schema
         ]
-        yield Block(rows=pa.Table.from_arrays(columns, schema=schema), errors=tuple(errors))
+        rows = pa.Table.from_arrays(columns, schema=schema)
+        yield Block(rows=rows, lines=numbers, errors=tuple(errors))
 
 
 def _unsupported(file_format: FileFormat) -> Malformed:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from frazil.load.formats.blocks import JSON_TEXT
 
 INT_PATTERN = r"^(0|-?[1-9][0-9]{0,18})$"
+UINT64_PATTERN = r"^(0|[1-9][0-9]{0,19})$"
 FLOAT_PATTERN = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 BOOL_PATTERN = r"^(true|false)$"
 DATE_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -78,7 +79,7 @@ def cast_text(texts: pa.StringArray, kind: pa.DataType) -> tuple[pa.Array, set[i
 
 def _pattern_of(kind: pa.DataType) -> str | None:
     if pa.types.is_integer(kind):
-        return INT_PATTERN
+        return UINT64_PATTERN if kind == pa.uint64() else INT_PATTERN
     if pa.types.is_floating(kind):
         return FLOAT_PATTERN
     if pa.types.is_boolean(kind):

@@ -85,7 +85,8 @@ def check_columns(found: pa.Schema, schema: pa.Schema) -> None:
         if field.name not in schema.names:
             raise Malformed(f"it has the column {field.name!r}, which the table has not{ADD_HINT}")
         kind, wanted = table_type(field.type, field.name), schema.field(field.name).type
-        if not pa.types.is_null(field.type) and not _may_cast(kind, wanted):
+        is_same = pa.types.is_null(field.type) or field.type == wanted
+        if not is_same and not _may_cast(kind, wanted):
             raise Malformed(
                 f"its column {field.name} has the type {kind}, and the table's {wanted}; values "
                 "are not converted"

@@ -23,8 +23,17 @@ from uuid import UUID
 import msgspec
 
 from frazil import errors
-from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable, Unresolved
+from frazil.errors import (
+    FrazilError,
+    Malformed,
+    Overloaded,
+    PositionMismatch,
+    TooLarge,
+    Unavailable,
+    Unresolved,
+)
 from frazil.log.append import Append, AppendResult
+from frazil.log.dedup.source_positions import SourceStep
 from frazil.log.format.batch import parse_header
 from frazil.log.log import Log
 from frazil.model import MiB
@@ -55,6 +64,8 @@ class AppendRequest(msgspec.Struct, frozen=True, tag=True, array_like=True):
     payload: bytes
     digest: bytes | None
     expects_offset: int | None
+    step: SourceStep | None = None
+    """The step of a copy that the batch carries in its first record, too."""
 
 
 class AppendReply(msgspec.Struct, frozen=True, array_like=True):
@@ -68,6 +79,8 @@ class AppendReply(msgspec.Struct, frozen=True, array_like=True):
     """Name of the error; empty after success."""
     message: str = ""
     retry_after_ms: int = RETRY_AFTER_MS
+    current: bytes | None = None
+    """The position that the log remembers, after a `PositionMismatch`."""
 
 
 class AppendReplies(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -95,7 +108,6 @@ class AppendChannel:
         """Send a batch. The future resolves when it is durable, and has the owner's error if it was
         refused, or `Unresolved` if there was no reply. Raises `Overloaded` if too much is in
         flight, `Unavailable` if the owner has ended; then nothing was sent."""
-        assert append.step is None, "positions of sources are set by the owner alone"
         size = append.size_bytes
         if size > REQUEST_BYTES_MAX:
             raise TooLarge(f"a batch of {size} bytes is above {REQUEST_BYTES_MAX}; write less")
@@ -121,6 +133,7 @@ class AppendChannel:
             payload=append.payload,
             digest=append.digest,
             expects_offset=append.expects_offset,
+            step=append.step,
         )
         with suppress(OSError):  # the receiving thread ends the future
             self._channel.send(request)
@@ -164,6 +177,8 @@ def _resolve(future: Future[AppendResult], reply: AppendReply) -> None:
     kind: type[FrazilError] = getattr(errors, reply.kind, Unavailable)
     if kind is Overloaded:
         future.set_exception(Overloaded(reply.message, retry_after_ms=reply.retry_after_ms))
+    elif kind is PositionMismatch:
+        future.set_exception(PositionMismatch(reply.message, current=reply.current))
     else:
         future.set_exception(kind(reply.message))
 
@@ -258,6 +273,7 @@ def _append_of(request: AppendRequest) -> Append:
         parts=(request.payload,),
         header=header,
         digest=request.digest,
+        step=request.step,
         expects_offset=request.expects_offset,
     )
 
@@ -277,5 +293,11 @@ def _reply(number: int, result: AppendResult) -> AppendReply:
 
 def _refusal(number: int, error: FrazilError) -> AppendReply:
     wait_ms = error.retry_after_ms if isinstance(error, Overloaded) else RETRY_AFTER_MS
-    kind, message = type(error).__name__, str(error)
-    return AppendReply(number, kind=kind, message=message, retry_after_ms=wait_ms)
+    current = error.current if isinstance(error, PositionMismatch) else None
+    return AppendReply(
+        number,
+        kind=type(error).__name__,
+        message=str(error),
+        retry_after_ms=wait_ms,
+        current=current,
+    )

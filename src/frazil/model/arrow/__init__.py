@@ -2,6 +2,7 @@
 
     schemas.py        the four telemetry tables
     record_schema.py  the table of any other topic
+    load_ledger.py    which files a table was loaded from
     types.py          ExportRequest, Decoded, DeadLetter: input and output of the decoder
 
     decoder/          OTLP bytes to Arrow
@@ -13,6 +14,15 @@
 from frazil.model.arrow.decoder.decode import decode, decode_dictionary, warm
 from frazil.model.arrow.decoder.fallback import Decode, dead_letter_rows, decode_prefix
 from frazil.model.arrow.encoder.encode import encode
+from frazil.model.arrow.load_ledger import (
+    LEDGER_SCHEMA,
+    LOADED,
+    SKIPPED,
+    LedgerEntry,
+    loaded_keys,
+    tried_keys,
+    with_entries,
+)
 from frazil.model.arrow.record_schema import HEADER, RECORDS
 from frazil.model.arrow.schemas import (
     DEAD_LETTERS,
@@ -32,23 +42,30 @@ __all__ = [
     "DEAD_LETTERS",
     "DICTIONARY_TABLES",
     "HEADER",
+    "LEDGER_SCHEMA",
+    "LOADED",
     "LOGS",
     "METRICS",
     "PROMOTED_RESOURCE",
     "PROMOTED_SPAN",
     "RECORDS",
     "SERVICE_NAME",
+    "SKIPPED",
     "SPANS",
     "TABLES",
     "DeadLetter",
     "Decode",
     "Decoded",
     "ExportRequest",
+    "LedgerEntry",
     "dead_letter_rows",
     "decode",
     "decode_dictionary",
     "decode_prefix",
     "dictionary_field",
     "encode",
+    "loaded_keys",
+    "tried_keys",
     "warm",
+    "with_entries",
 ]

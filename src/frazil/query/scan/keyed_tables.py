@@ -32,6 +32,9 @@ class KeyedViews(Protocol):
     def offsets_at(self, name: str, time_ms: int) -> Token:
         """Return the offsets up to which changes had been written at a time."""
 
+    def load_history(self) -> Iterable[tuple[str, pa.Table]]:
+        """Return the tables that were loaded from files, each with its ledger."""
+
 
 class NoKeyedTables:
     """A node without keyed tables."""
@@ -47,6 +50,9 @@ class NoKeyedTables:
 
     def offsets_at(self, name: str, time_ms: int) -> Token:
         raise Unknown(f"there is no table {name}")
+
+    def load_history(self) -> Iterable[tuple[str, pa.Table]]:
+        return ()
 
 
 def keyed_schema(definition: TableDefinition) -> pa.Schema:

@@ -29,7 +29,7 @@ from frazil.query.scan.as_of_rows import (
 from frazil.query.scan.audit_table import audit_of
 from frazil.query.scan.copy_history import copy_history_of
 from frazil.query.scan.keyed_rows import KeyedScan, changes_scan, keyed_scan
-from frazil.query.scan.keyed_tables import KeyedPins
+from frazil.query.scan.keyed_tables import KeyedPins, KeyedViews, NoKeyedTables
 from frazil.query.scan.pipe_history import pipe_history_of
 from frazil.query.scan.snapshots_table import snapshots_of
 from frazil.query.sql.as_of import COPY_HISTORY, PIPE_HISTORY, SNAPSHOTS, STATEMENT_AUDIT, AsOf
@@ -73,7 +73,9 @@ class Tiers:
         topics: TopicTables | None = None,
         audit: Audit | None = None,
         pipes: PipeHistory | None = None,
+        keyed: KeyedViews | None = None,
     ) -> None:
+        self._keyed = keyed or NoKeyedTables()
         self._audit = audit
         self._pipes = pipes
         self._snapshot = snapshot
@@ -225,7 +227,7 @@ class Tiers:
 
     def _history_rows(self) -> TierRows:
         """Return the files that tables were loaded from."""
-        return _in_memory(COPY_HISTORY, copy_history_of(self._lake))
+        return _in_memory(COPY_HISTORY, copy_history_of(self._lake, self._keyed))
 
     def _pipe_rows(self) -> TierRows:
         """Return the runs of pipes."""
