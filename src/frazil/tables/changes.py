@@ -10,6 +10,7 @@ import enum
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 from pyarrow import types
@@ -27,6 +28,8 @@ RECORD_BYTES = MiB
 """About how large a record becomes. A larger batch is split."""
 ROWS_MAX = 1 << 20
 """Of one record."""
+SCHEMAS_MAX = 256
+"""Schemas that are kept: to make one takes longer than to encode a row."""
 
 
 class Operation(enum.IntEnum):
@@ -98,9 +101,10 @@ def _array(rows: pa.RecordBatch | pa.Table, field: pa.Field, given: Sequence[str
         if types.is_decimal(field.type) and types.is_integer(column.type):
             # Arrow casts integers only to decimals that could hold any of their type.
             column = column.cast(pa.decimal128(DECIMAL_DIGITS_MAX, field.type.scale))
-        column = column.cast(field.type)
+        if column.type != field.type:
+            column = column.cast(field.type)
         if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
+            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         column.validate(full=True)
     except pa.ArrowException as error:
         raise Malformed(f"column {field.name} does not fit {field.type}: {error}") from None
@@ -113,13 +117,17 @@ def _array(rows: pa.RecordBatch | pa.Table, field: pa.Field, given: Sequence[str
     return column
 
 
-def _schema(columns: Sequence[TableColumn]) -> pa.Schema:
+@lru_cache(SCHEMAS_MAX)
+def _schema(columns: tuple[TableColumn, ...]) -> pa.Schema:
     return pa.schema([column.field() for column in columns])
 
 
 def encode_changes(changes: Changes) -> Iterator[bytes]:
     """Yield the values of log records: at least one, each of about `RECORD_BYTES`."""
     batch = changes.batch
+    if batch.num_rows == 1:
+        yield _encode(changes, batch)
+        return
     bytes_per_row = max(1, batch.nbytes // max(1, batch.num_rows))
     rows = min(ROWS_MAX, max(1, RECORD_BYTES // bytes_per_row))
     for begin in range(0, batch.num_rows, rows):

@@ -65,13 +65,14 @@ def table_appends(
         )
     changes = conformed_rows(definition, operation, rows)
     keys = key_array([changes.batch[name] for name in definition.key])
-    owners = partitions_of(definition, keys)
+    is_one = definition.partitions == 1 and len(keys) > 0
+    owners = np.empty(0, np.int64) if is_one else partitions_of(definition, keys)
     appends: list[tuple[int, Append]] = []
-    for partition in np.unique(owners).tolist():
+    for partition in [0] if is_one else np.unique(owners).tolist():
         if steps is not None and partition not in steps:
             continue
         mine, mine_keys = changes, keys
-        if definition.partitions > 1:
+        if not is_one:
             positions = pa.array(np.flatnonzero(owners == partition))
             batch = changes.batch.take(positions)
             mine = Changes(operation, changes.version, changes.columns, batch)

@@ -8,6 +8,7 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy import text
@@ -199,3 +200,24 @@ def test_file_options_alone_keep_the_embedded_catalog() -> None:
     assert files.items() <= properties.items()
     with pytest.raises(Malformed, match=r"lake\.catalog has type"):
         catalog_properties(LakeConfig(catalog={**files, "urii": "http://x"}), DATA)
+
+
+def test_parsed_metadata_follows_the_catalog(tmp_path: Path) -> None:
+    """Commits of others, a rename, and a table of the same name created again."""
+    ours, theirs = (open_catalog(LakeConfig(), tmp_path) for _ in range(2))
+    ours.create_namespace("frazil")
+    schema = pa.schema([("a", pa.int32())])
+    ours.create_table("frazil.t", schema)
+    first = ours.load_table("frazil.t").metadata
+    assert ours.load_table("frazil.t").metadata is first, "the file was parsed again"
+    with theirs.load_table("frazil.t").transaction() as transaction:
+        transaction.set_properties({"x": "1"})
+    assert ours.load_table("frazil.t").properties["x"] == "1"
+    assert "x" not in first.properties
+    theirs.rename_table("frazil.t", "frazil.u")
+    theirs.create_table("frazil.t", schema)
+    assert ours.load_table("frazil.u").name() == ("frazil", "u")
+    assert ours.load_table("frazil.u").metadata.table_uuid == first.table_uuid
+    assert ours.load_table("frazil.t").metadata.table_uuid != first.table_uuid
+    for catalog in (ours, theirs):
+        catalog.close()

@@ -18,7 +18,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFile, DataFileContent
 from sqlalchemy.exc import OperationalError
 
-from frazil.errors import Conflict, Fenced, Unavailable
+from frazil.errors import Conflict, Corrupt, Fenced, Unavailable
 from frazil.lake import LakeView
 from frazil.lake.append.commit import next_offsets
 from frazil.lake.catalog.relocate import relocate
@@ -27,7 +27,8 @@ from frazil.lake.keyed.definition import LOG_PARTITION, OFFSET, ROW
 from frazil.lake.keyed.delete_task import find_positions
 from frazil.lake.keyed.merge_files import DEAD_PERCENT
 from frazil.lake.keyed.read_rows import read_rows
-from frazil.lake.keyed.snapshot_files import SnapshotFiles
+from frazil.lake.keyed.row_positions import PositionCache, RowPositions
+from frazil.lake.keyed.snapshot_files import snapshot_files
 from frazil.lake.scan.position_deletes import read_positions
 from frazil.model import Rand, TopicPartition
 from frazil.tables import Operation
@@ -72,7 +73,7 @@ def test_one_delete_file_per_data_file(world: KeyedWorld) -> None:
     for begin in (0, 10, 50):
         world.write(Operation.DELETE, [{"id": begin + n} for n in range(5)])
         world.freeze()
-        (file,) = SnapshotFiles().of(world.table(), world.table().current_snapshot())
+        (file,) = snapshot_files(world.table(), world.table().current_snapshot())
         positions = read_positions(file.deletes_path, world.table().io)
         assert len(positions) == file.dead_count == 100 - len(world.rows)
         assert with_pyiceberg(world.table()) == world.rows
@@ -174,17 +175,17 @@ def test_a_change_of_the_table_meanwhile_is_planned_again(
         return original(*args)
 
     world.write(Operation.UPSERT, rows(15, 99))
-    run = world.freezer._do
+    run = world.freezer._run
 
-    def compact_meanwhile(function: Any, items: Any) -> Any:
-        done = run(function, items)
+    def compact_meanwhile(*tasks: Any) -> Any:
+        done = run(*tasks)
         if not calls:
             assert world.maintenance().compact(NAME).files_made == 1
             monkeypatch.setattr(commit, "_swap", late)
             calls.append(0)
         return done
 
-    monkeypatch.setattr(world.freezer, "_do", compact_meanwhile)
+    monkeypatch.setattr(world.freezer, "_run", compact_meanwhile)
     world.freeze()
     assert calls == [0, 1]
     assert with_pyiceberg(world.table()) == world.rows
@@ -246,7 +247,7 @@ def test_foreign_deletes_are_refused(world: KeyedWorld) -> None:
     commit._swap(table, change)
     table = world.table()
     with pytest.raises(Conflict, match=f"snapshot {table.metadata.current_snapshot_id} .* delete"):
-        SnapshotFiles().of(table, table.current_snapshot())
+        snapshot_files(table, table.current_snapshot())
     view = LakeView(CONFIG, world.folder)
     refusal = view.pin([NAME]).tables[NAME].refusal
     view.close()
@@ -383,7 +384,7 @@ def _frozen(world: KeyedWorld, snapshot_id: int | None) -> tuple[Any, ...]:
 
 @given(st.data())
 def test_positions_are_found(data: st.DataObject) -> None:
-    """As a loop would find them, in tables of flags and by search."""
+    """As a loop would find them, in arrays and by search."""
     pairs = data.draw(
         st.lists(
             st.tuples(st.integers(0, 2), st.integers(0, 40) | st.integers(2**39, 2**39 + 9)),
@@ -393,13 +394,35 @@ def test_positions_are_found(data: st.DataObject) -> None:
     )
     held = data.draw(st.permutations(pairs))[: len(pairs) // 2 + 1]
     dead = sorted(data.draw(st.permutations(pairs))[: len(pairs) // 2])
-    columns = [
+    partitions, numbers, dead_partitions, dead_rows = (
         np.array([pair[n] for pair in each], np.int64) for each in (held, dead) for n in (0, 1)
-    ]
-    positions, found = find_positions(*columns)
+    )
+    positions, found = find_positions(
+        RowPositions("", partitions.astype(np.int32), numbers), dead_partitions, dead_rows
+    )
     expected = {(held.index(pair), dead.index(pair)) for pair in dead if pair in held}
     assert set(zip(positions.tolist(), found.tolist(), strict=True)) == expected
     assert len(positions) == len(expected)
+
+
+def test_a_file_with_a_row_version_twice_is_damaged() -> None:
+    for last in (3, 2**39):
+        with pytest.raises(Corrupt, match="partition 1 twice"):
+            RowPositions("a", np.array([0, 1, 1, 1], np.int32), np.array([2, 2, last, 2]))
+
+
+def test_positions_are_kept_within_a_budget(world: KeyedWorld) -> None:
+    """The file that was used last stays."""
+    for begin in (0, 50):
+        world.write(Operation.UPSERT, rows(*range(begin, begin + 50)))
+        world.freeze()
+    paths = [file.file_path for file in data_files(world.table())]
+    cache = PositionCache(bytes_max=250)
+    first = cache.of(paths[0], world.table().io)
+    assert cache.of(paths[0], world.table().io) is first
+    last = cache.of(paths[1], world.table().io)
+    assert cache.of(paths[1], world.table().io) is last
+    assert cache.of(paths[0], world.table().io) is not first
 
 
 def test_a_copied_folder_has_its_deletes(tmp_path: Path) -> None:

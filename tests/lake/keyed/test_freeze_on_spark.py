@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from frazil.disk import RealDisk
 from frazil.errors import Conflict
 from frazil.lake.catalog.catalog import spark_settings
+from frazil.lake.keyed import freezer
 from frazil.lake.spark.jobs import do_on
 from frazil.lake.spark.session import Session
 from frazil.log import Log
@@ -37,7 +38,11 @@ FULL_NAME = f"frazil.frazil.{NAME}"
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KeyedWorld, Session]]:
     folder: Path = tmp_path_factory.mktemp("lake") / "data"
     session = Session(CONFIG, spark_settings(CONFIG, folder))
-    with Log.open(RealDisk(folder), clock=SystemClock(), rand=SystemRandom()) as log:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Log.open(RealDisk(folder), clock=SystemClock(), rand=SystemRandom()) as log,
+    ):
+        patch.setattr(freezer, "SMALL_FILES_MAX", -1)  # as if no round was small
         world = KeyedWorld(folder, log, partitions=3, do=do_on(session))
         yield world, session
         world.close()

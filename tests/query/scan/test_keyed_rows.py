@@ -91,9 +91,14 @@ def test_rows_equal_the_fold(
     assert node.sql(f"SELECT count(*), sum(amount) FROM {table}") == [
         (len(now), sum(row[2] for row in now if row[2] is not None) if _any(now) else None)
     ]
+    # No column is read.
+    assert node.sql(f"SELECT 1 FROM {table}") == [(1,)] * len(now)
+    assert node.sql(f"SELECT count(*) FROM {table}, {table} AS o") == [(len(now) ** 2,)]
     for offset in range(len(model.past)):
-        text = f"SELECT * FROM {table} FOR SYSTEM_VERSION AS OF OFFSET {offset} ORDER BY id"
-        assert [row[:3] for row in node.sql(text)] == as_tuples(model.sorted_rows(offset))
+        at = f"{table} FOR SYSTEM_VERSION AS OF OFFSET {offset}"
+        then = as_tuples(model.sorted_rows(offset))
+        assert [row[:3] for row in node.sql(f"SELECT * FROM {at} ORDER BY id")] == then
+        assert node.sql(f"SELECT count(*) FROM {at}") == [(len(then),)]
     keys = ", ".join(map(str, [*wanted, 99]))
     assert node.sql(f"SELECT id, name, amount FROM {table} WHERE id IN ({keys}) ORDER BY id") == [
         row for row in now if row[0] in wanted

@@ -69,7 +69,7 @@ CATALOG_CLASSES = {
     "glue": ("pyiceberg.catalog.glue", "GlueCatalog", "glue"),
     "hive": ("pyiceberg.catalog.hive", "HiveCatalog", "hive"),
     "rest": ("frazil.lake.catalog.rest", "BoundedRestCatalog", "pyarrow"),
-    "sql": ("pyiceberg.catalog.sql", "SqlCatalog", "sql-postgres"),
+    "sql": ("frazil.lake.catalog.sql", "CachedSqlCatalog", "sql-postgres"),
 }
 """Module, class and PyIceberg extra of each catalog type."""
 

@@ -15,7 +15,7 @@ no file is deleted because of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyiceberg.manifest import (
@@ -31,7 +31,11 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.table import Transaction
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update import TableUpdate
+from pyiceberg.table.update import (
+    TableUpdate,
+    _apply_table_update,
+    _TableMetadataUpdateContext,
+)
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
@@ -48,6 +52,7 @@ from frazil.lake.append.commit import (
 )
 from frazil.lake.catalog.own_files import OwnNames
 from frazil.lake.keyed.delete_task import WrittenDeletes
+from frazil.lake.keyed.snapshot_files import ManifestCache
 from frazil.lake.keyed.table import text_of_rows
 from frazil.lake.scan.position_deletes import PATH_ID, POSITION_ID
 from frazil.lake.tables.properties import NEXT_ROWS, TABLE_ID
@@ -86,6 +91,8 @@ class KeyedChange:
     """Finds this change in the table after an unknown outcome."""
     is_same_rows: bool = False
     """Whether it only rewrites files."""
+    manifests: ManifestCache = field(default_factory=ManifestCache)
+    """What was read of the parent."""
 
 
 def commit_change(catalog: Catalog, name: str, change: KeyedChange, *, clock: Clock) -> int:
@@ -126,7 +133,7 @@ def _swap(table: Table, change: KeyedChange) -> int:
     summary = {COMMIT_ID: change.commit_id, OFFSETS: offsets, NEXT_ROWS: rows}
     has_deletes = any(file.content is not DataFileContent.DATA for file in change.added)
     is_append = not has_deletes and not change.removed
-    with _OnceCopied(table) as transaction:
+    with _AppliedOnce(table) as transaction:
         transaction.set_properties({NEXT_OFFSETS: offsets, NEXT_ROWS: rows})
         with (_SameRows if change.is_same_rows else _RowDelta)(
             operation=Operation.APPEND if is_append else Operation.OVERWRITE,
@@ -134,6 +141,7 @@ def _swap(table: Table, change: KeyedChange) -> int:
             io=table.io,
             snapshot_properties=summary,
         ) as delta:
+            delta.cache = change.manifests
             for file in change.added:
                 delta.append_data_file(file)
             for file in change.removed:
@@ -142,21 +150,37 @@ def _swap(table: Table, change: KeyedChange) -> int:
     return snapshot_id
 
 
-class _OnceCopied(Transaction):
-    """A transaction of PyIceberg that copies the metadata of the table, which has all snapshots,
-    once per update and not once per look: it is looked at 17 times per commit."""
+class _AppliedOnce(Transaction):
+    """A transaction of PyIceberg that applies each update once. PyIceberg applies all, and copies
+    the metadata of the table with all its snapshots, at each of 17 looks per commit. Metadata is
+    immutable, and the catalog checks what it is asked to commit."""
 
-    _seen: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
+    _base: TableMetadata | None = None
+    _result: TableMetadata
+    _applied: tuple[TableUpdate, ...] = ()
 
     @property
     def table_metadata(self) -> TableMetadata:
-        if self._seen is None or self._seen[0] is not self._updates:
-            self._seen = (self._updates, super().table_metadata)
-        return self._seen[1]
+        count = len(self._applied)
+        if self._base is not self._table.metadata or self._applied != self._updates[:count]:
+            self._base = self._result = self._table.metadata
+            self._context = _TableMetadataUpdateContext()
+            count = 0
+        for update in self._updates[count:]:
+            self._result = _apply_table_update(update, self._result, self._context)
+        self._applied = self._updates
+        return self._result
 
 
 class _RowDelta(OwnNames, _FastAppendFiles):
     """PyIceberg's append, extended by removed files and by delete files, which it cannot write."""
+
+    cache: ManifestCache
+
+    def _existing_manifests(self) -> list[ManifestFile]:
+        metadata = self._transaction.table_metadata
+        parent = metadata.snapshot_by_id(self._parent_snapshot_id or 0)
+        return [] if parent is None else list(self.cache.manifests(parent, self._io))
 
     def _manifests(self) -> list[ManifestFile]:
         parent = self._existing_manifests()
@@ -189,7 +213,7 @@ class _RowDelta(OwnNames, _FastAppendFiles):
             if manifest not in rewritten and not may_remove:
                 kept.append(manifest)
                 continue
-            live = self.fetch_manifest_entry(manifest)
+            live = self.cache.entries(manifest, self._io)
             if manifest in rewritten or any(e.data_file.file_path in gone for e in live):
                 entries += live
             else:

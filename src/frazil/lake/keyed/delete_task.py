@@ -1,7 +1,6 @@
 """One task: the dead rows of one data file to its delete file.
 
-1. find    the positions of the row versions that died: the columns `_log_partition` and `_row` of
-           the data file are read
+1. find    the positions of the row versions that died
 2. join    them with the positions of the delete file before
 3. write   one delete file with all of them, which replaces it; its folder is synced by the caller
 
@@ -26,19 +25,22 @@ from frazil.lake.files.object_store import open_store
 from frazil.lake.files.parquet_schema import FIELD_ID
 from frazil.lake.files.sink import ArrowSink
 from frazil.lake.files.writer import DATA_FOLDER
-from frazil.lake.keyed.definition import LOG_PARTITION, ROW
 from frazil.lake.keyed.handoff import DeadRef
+from frazil.lake.keyed.row_positions import NOWHERE, RowPositions, read_row_positions
 from frazil.lake.keyed.source import Longs
 from frazil.lake.scan.position_deletes import PATH, PATH_ID, POSITION, POSITION_ID, read_positions
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
-SPAN_MAX = 1 << 26
-"""Row numbers from the first to the last death that a table of flags is made for."""
 SCHEMA = pa.schema(
     [
-        pa.field(PATH, pa.string(), nullable=False, metadata={FIELD_ID: str(PATH_ID)}),
+        pa.field(
+            PATH,
+            pa.dictionary(pa.int32(), pa.string()),  # in memory; it is a string in the file
+            nullable=False,
+            metadata={FIELD_ID: str(PATH_ID)},
+        ),
         pa.field(POSITION, pa.int64(), nullable=False, metadata={FIELD_ID: str(POSITION_ID)}),
     ]
 )
@@ -86,15 +88,11 @@ class DeleteResult:
     """The new delete file, or None if it has found none."""
 
 
-def delete_rows(work: DeleteRowsTask) -> DeleteResult:
+def delete_rows(
+    work: DeleteRowsTask, positions_of: Callable[[str, FileIO], RowPositions] = read_row_positions
+) -> DeleteResult:
     """Run a task. Raises `Corrupt` if a row has died before, `Overloaded` if a disk is full."""
-    partitions, dead_rows = work.dead.read()
-    with work.io.new_input(work.path).open() as source:
-        file = pq.ParquetFile(source, page_checksum_verification=True)
-        rows = file.read([LOG_PARTITION, ROW], use_threads=False)
-    positions, found = find_positions(
-        rows[LOG_PARTITION].to_numpy(), rows[ROW].to_numpy(), partitions, dead_rows
-    )
+    positions, found = find_positions(positions_of(work.path, work.io), *work.dead.read())
     if not len(found):
         return DeleteResult(path=work.path, found=found, file=None)
     both = np.concatenate([read_positions(work.deletes, work.io), np.sort(positions)])
@@ -112,36 +110,18 @@ def delete_rows(work: DeleteRowsTask) -> DeleteResult:
 
 
 def find_positions(
-    partitions: Longs, rows: Longs, dead_partitions: Longs, dead_rows: Longs
+    held: RowPositions, dead_partitions: Longs, dead_rows: Longs
 ) -> tuple[Longs, Longs]:
     """Return the positions of the dead rows in a file, and the numbers of these deaths."""
     positions: list[Longs] = [np.empty(0, np.int64)]
     found: list[Longs] = [np.empty(0, np.int64)]
-    is_one_partition = len(partitions) > 0 and partitions.min() == partitions.max()
     for number in np.unique(dead_partitions).tolist():
         begin, end = np.searchsorted(dead_partitions, (number, number + 1))
-        dead: Longs = np.asarray(dead_rows[begin:end])
-        if is_one_partition:
-            if int(partitions[0]) != number:
-                continue
-            hits = _members(rows, dead)
-        else:
-            mine = np.flatnonzero(partitions == number)
-            hits = mine[_members(rows[mine], dead)]
-        positions.append(hits)
-        found.append(begin + np.searchsorted(dead, rows[hits]))
+        at = held.look_up(number, dead_rows[begin:end])
+        hits = np.flatnonzero(at != NOWHERE)
+        positions.append(at[hits].astype(np.int64))
+        found.append(begin + hits)
     return np.concatenate(positions), np.concatenate(found)
-
-
-def _members(rows: Longs, dead: Longs) -> Longs:
-    """Return the positions of the rows that are among the dead, which are sorted."""
-    first, last = int(dead[0]), int(dead[-1])
-    near = np.flatnonzero((rows >= first) & (rows <= last))
-    if last - first < SPAN_MAX:
-        flags = np.zeros(last - first + 1, np.bool_)
-        flags[dead - first] = True
-        return np.compress(flags[rows[near] - first], near)
-    return np.compress(dead[np.searchsorted(dead, rows[near])] == rows[near], near)
 
 
 def _write(work: DeleteRowsTask, positions: Longs) -> WrittenDeletes:
@@ -150,7 +130,7 @@ def _write(work: DeleteRowsTask, positions: Longs) -> WrittenDeletes:
         [
             pa.DictionaryArray.from_arrays(
                 pa.array(np.zeros(len(positions), np.int32)), pa.array([work.path])
-            ).cast(pa.string()),
+            ),
             pa.array(positions),
         ],
         schema=SCHEMA,

@@ -5,7 +5,8 @@ A round of one table:
 1. begin    read offsets and row numbers from the table, the only source of truth
 2. changes  row versions made since, and which older ones died, up to one offset per partition
 3. hand     them over in files that tasks map
-4. run      one job: tasks write data files, and one delete file for each data file with dead rows
+4. run      tasks write data files, and one delete file for each data file with dead rows: those of
+            a small round here, others in one job on Spark
 5. check    every death was found in exactly one data file
 6. commit   data files, delete files, offsets and row numbers, on exactly the snapshot of 1
 7. publish  read the table back and tell the log that it may trim
@@ -34,11 +35,12 @@ from frazil.lake.keyed.commit import KeyedChange, commit_change, deletes_file_of
 from frazil.lake.keyed.definition import KeyedDefinition
 from frazil.lake.keyed.delete_task import DeleteResult, DeleteRowsTask
 from frazil.lake.keyed.handoff import Handoff, clear, write_handoff
+from frazil.lake.keyed.row_positions import PositionCache
 from frazil.lake.keyed.schema import layout_of
-from frazil.lake.keyed.snapshot_files import KeyedFile, SnapshotFiles
+from frazil.lake.keyed.snapshot_files import KeyedFile, ManifestCache, snapshot_files
 from frazil.lake.keyed.source import FrozenPosition, KeyedSource, PartitionChanges
 from frazil.lake.keyed.table import check_own, ensure_keyed_table, positions_of
-from frazil.lake.keyed.tasks import FreezeTask, grouped, run_group
+from frazil.lake.keyed.tasks import FreezeResult, FreezeTask, grouped, run_group, run_tasks
 from frazil.lake.keyed.write_task import WriteRowsTask
 from frazil.model import Clock, GiB, MiB, Rand, TopicPartition
 from frazil.settings import LakeConfig
@@ -55,6 +57,12 @@ ROUND_BYTES_MAX = GiB
 """Bytes of rows in one round; `lake.flush_bytes` while the disk is short of space."""
 TASK_BYTES = 128 * MiB
 """Bytes of rows in memory that one task sorts and writes to one file."""
+SMALL_BYTES_MAX = 16 * MiB
+SMALL_ROWS_MAX = 12_000_000
+SMALL_FILES_MAX = 64
+"""A round up to these limits runs in this process: rows to write, in memory; rows of the data files
+with deaths, whose positions fit in the cache; such files. About half a second at most, of which
+little holds the interpreter's lock."""
 ATTEMPTS_MAX = 3
 """Rounds that are planned again because the table has changed meanwhile."""
 
@@ -68,6 +76,7 @@ class _Round:
     begins: dict[int, FrozenPosition]
     changes: Sequence[PartitionChanges]
     files: Sequence[KeyedFile]
+    manifests: ManifestCache
 
 
 class Freezer:
@@ -103,7 +112,8 @@ class Freezer:
         """Tables that were created, brought up to date and taken over."""
         self._offsets: dict[str, dict[int, int]] = {}
         """Offsets of the tables, as of the last look at them."""
-        self._files = SnapshotFiles()
+        self._manifests: dict[str, ManifestCache] = {}
+        self._positions = PositionCache()
         clear(folder)
 
     @property
@@ -186,13 +196,38 @@ class Freezer:
             return None
         bytes_max = min(TASK_BYTES, self._round_bytes())
         handoff = write_handoff(self._folder, planned.changes, bytes_max)
-        tasks = [*self._write_tasks(planned, handoff), *self._delete_tasks(planned, handoff)]
-        results = [each for done in self._do(run_group, list(grouped(tasks))) for each in done]
+        results = self._run(
+            self._write_tasks(planned, handoff), self._delete_tasks(planned, handoff)
+        )
         written = [each for each in results if isinstance(each, WrittenFile)]
         deleted = [each for each in results if isinstance(each, DeleteResult)]
         _check_written(handoff, written)
         _check_found(planned, handoff, deleted)
         return self._commit(planned, written, deleted)
+
+    def _run(
+        self, writes: Sequence[WriteRowsTask], deletes: Sequence[tuple[DeleteRowsTask, int]]
+    ) -> list[FreezeResult]:
+        """Run the tasks of a round. Those that delete come with the rows of their data files."""
+        bytes_to_write = sum(task.rows.byte_count for task in writes)
+        rows_to_look_at = sum(rows for _, rows in deletes)
+        if (
+            bytes_to_write <= SMALL_BYTES_MAX
+            and rows_to_look_at <= SMALL_ROWS_MAX
+            and len(deletes) <= SMALL_FILES_MAX
+        ):
+            return self._run_here([*writes, *(task for task, _ in deletes)])
+        weighted: list[tuple[FreezeTask, int]] = [
+            *((task, task.rows.row_count) for task in writes),
+            *deletes,
+        ]
+        return [each for done in self._do(run_group, list(grouped(weighted))) for each in done]
+
+    def _run_here(self, tasks: Sequence[FreezeTask]) -> list[FreezeResult]:
+        try:
+            return run_tasks(tasks, self._positions.of) if tasks else []
+        except OSError as error:
+            raise Unavailable(f"files of a freeze were not read or written: {error}") from error
 
     def _planned(self, definition: KeyedDefinition) -> _Round:
         table = self._open(definition)
@@ -200,12 +235,14 @@ class Freezer:
         snapshot = check_own(table)
         begins = positions_of(table, definition)
         changes = self._source.changes(definition.name, begins, self._round_bytes())
+        manifests = self._manifests.setdefault(definition.name, ManifestCache())
         return _Round(
             definition=definition,
             table=table,
             begins=begins,
             changes=changes,
-            files=self._files.of(table, snapshot) if changes else [],
+            files=snapshot_files(table, snapshot, manifests) if changes else [],
+            manifests=manifests,
         )
 
     def _round_bytes(self) -> int:
@@ -234,24 +271,21 @@ class Freezer:
             except NoSuchTableError:
                 raise Unknown(f"there is no table {self._full_name(definition)}") from None
 
-    def _write_tasks(self, planned: _Round, handoff: Handoff) -> list[tuple[FreezeTask, int]]:
+    def _write_tasks(self, planned: _Round, handoff: Handoff) -> list[WriteRowsTask]:
         table = planned.table
         layout = layout_of(table.schema(), table.sort_order())
         return [
-            (
-                WriteRowsTask(
-                    rows=rows,
-                    layout=layout,
-                    location=table.location(),
-                    name=self._file_name(),
-                    io=table.io,
-                ),
-                rows.row_count,
+            WriteRowsTask(
+                rows=rows,
+                layout=layout,
+                location=table.location(),
+                name=self._file_name(),
+                io=table.io,
             )
             for rows in handoff.rows
         ]
 
-    def _delete_tasks(self, planned: _Round, handoff: Handoff) -> list[tuple[FreezeTask, int]]:
+    def _delete_tasks(self, planned: _Round, handoff: Handoff) -> list[tuple[DeleteRowsTask, int]]:
         table = planned.table
         return [
             (
@@ -295,13 +329,14 @@ class Freezer:
             next_rows={number: end.row for number, end in ends.items()},
             appender=self._name,
             commit_id=self._unique(),
+            manifests=planned.manifests,
         )
         name = self._full_name(definition)
         snapshot_id = commit_change(self._catalog, name, change, clock=self._clock)
         row_count = sum(file.row_count for file in written)
         ROWS.add(row_count, table=definition.name)
         table = self._load(definition)
-        self._files.keep_only([table])
+        planned.manifests.keep_only(table)
         self._publish(definition, table)
         return Appended(
             table=definition.name,

@@ -36,6 +36,7 @@ class RowsRef:
     end: int
     """Numbers of batches."""
     row_count: int
+    byte_count: int
 
     def read(self) -> list[pa.RecordBatch]:
         """Map the batches. Raises `Conflict` if the file is gone: another round has begun."""
@@ -111,6 +112,10 @@ def _write_rows(
 ) -> tuple[RowsRef, ...]:
     refs: list[RowsRef] = []
     begin = count = rows = size = 0
+
+    def ref() -> RowsRef:
+        return RowsRef(path=path, begin=begin, end=count, row_count=rows, byte_count=size)
+
     writer: pa.ipc.RecordBatchFileWriter | None = None
     try:
         for batch in batches:
@@ -120,7 +125,7 @@ def _write_rows(
             for first in range(0, batch.num_rows, step):
                 part = batch.slice(first, step)
                 if rows and size + part.nbytes > bytes_max:
-                    refs.append(RowsRef(path=path, begin=begin, end=count, row_count=rows))
+                    refs.append(ref())
                     begin, rows, size = count, 0, 0
                 writer.write_batch(part)
                 count, rows, size = count + 1, rows + part.num_rows, size + part.nbytes
@@ -128,5 +133,5 @@ def _write_rows(
         if writer is not None:
             writer.close()
     if rows:
-        refs.append(RowsRef(path=path, begin=begin, end=count, row_count=rows))
+        refs.append(ref())
     return tuple(refs)

@@ -24,7 +24,7 @@ from frazil.lake.files.parquet_schema import ParquetLayout
 from frazil.lake.files.writer import WrittenFile
 from frazil.lake.keyed.commit import KeyedChange, commit_change
 from frazil.lake.keyed.schema import layout_of, stored_rows
-from frazil.lake.keyed.snapshot_files import KeyedFile, SnapshotFiles
+from frazil.lake.keyed.snapshot_files import KeyedFile, snapshot_files
 from frazil.lake.keyed.table import check_own, rows_of_text
 from frazil.lake.keyed.write_task import write_table
 from frazil.lake.scan.position_deletes import live_mask, read_positions
@@ -89,7 +89,7 @@ def merge_some(
     Raises `Conflict` if another program has changed the table, `Corrupt` if a file is damaged.
     """
     table = catalog.load_table(name)
-    files = SnapshotFiles().of(table, check_own(table))
+    files = snapshot_files(table, check_own(table))
     groups = _first_step(groups_of(files, is_all=is_all))
     if not groups:
         return MergedFiles()

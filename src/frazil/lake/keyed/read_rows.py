@@ -15,7 +15,7 @@ from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.keyed.definition import LOG_PARTITION, OFFSET, ROW, KeyedDefinition
 from frazil.lake.keyed.merge_files import live_batches
 from frazil.lake.keyed.schema import layout_of
-from frazil.lake.keyed.snapshot_files import KeyedFile, SnapshotFiles
+from frazil.lake.keyed.snapshot_files import KeyedFile, snapshot_files
 from frazil.lake.keyed.source import FrozenPosition, FrozenRows
 from frazil.lake.keyed.table import check_own, rows_of_text
 from frazil.lake.tables.properties import NEXT_ROWS, TABLE_ID
@@ -65,7 +65,7 @@ def read_rows(
     rows = rows_of_text(summary.get(NEXT_ROWS, "{}"))
     files = [
         file
-        for file in SnapshotFiles().of(table, snapshot)
+        for file in snapshot_files(table, snapshot)
         if file.partition_min <= partition <= file.partition_max and file.live_count
     ]
     key = TopicPartition(definition.topic, partition)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestFile
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
 
 from frazil.errors import Conflict
 from frazil.lake.keyed.definition import LOG_PARTITION, ROW
@@ -55,54 +60,64 @@ class KeyedFile:
         return size * self.live_count // max(1, self.data.record_count)
 
 
-class SnapshotFiles:
-    """Reads each manifest once. Owned by one thread."""
+class ManifestCache:
+    """Reads each manifest list and each manifest of a table once. Files never change. Owned by one
+    thread."""
 
     def __init__(self) -> None:
-        self._cache: dict[str, tuple[DataFile, ...]] = {}
+        self._lists: dict[str, tuple[ManifestFile, ...]] = {}
+        self._entries: dict[str, tuple[ManifestEntry, ...]] = {}
 
-    def of(self, table: Table, snapshot: Snapshot | None) -> list[KeyedFile]:
-        """Return the files of a snapshot. Raises `Conflict` if it has delete files of others."""
-        if snapshot is None:
-            return []
-        manifests = [
-            manifest
-            for manifest in snapshot.manifests(table.io)
-            if manifest.has_added_files() or manifest.has_existing_files()
-        ]
-        data: list[DataFile] = []
-        deletes: dict[str, DataFile] = {}
-        for manifest in manifests:
-            files = self._files(manifest, table.io)
-            if manifest.content == ManifestContent.DATA:
-                data += files
-                continue
-            for file in files:
-                path = deleted_path(file)
-                if path is None or path in deletes:
-                    raise _foreign(table, snapshot, file)
-                deletes[path] = file
-        found = [_keyed_file(file, deletes.pop(file.file_path, None)) for file in data]
-        for file in deletes.values():
-            raise _foreign(table, snapshot, file)
-        return found
+    def manifests(self, snapshot: Snapshot, io: FileIO) -> tuple[ManifestFile, ...]:
+        """Return the manifests of a snapshot that have files."""
+        path = snapshot.manifest_list
+        if path not in self._lists:
+            self._lists[path] = tuple(
+                manifest
+                for manifest in snapshot.manifests(io)
+                if manifest.has_added_files() or manifest.has_existing_files()
+            )
+        return self._lists[path]
 
-    def keep_only(self, tables: Collection[Table]) -> None:
-        """Forget manifests that the current snapshots of these tables do not use."""
-        paths = {
-            manifest.manifest_path
-            for table in tables
-            if (snapshot := table.current_snapshot()) is not None
-            for manifest in snapshot.manifests(table.io)
-        }
-        self._cache = {path: files for path, files in self._cache.items() if path in paths}
-
-    def _files(self, manifest: ManifestFile, io: FileIO) -> tuple[DataFile, ...]:
+    def entries(self, manifest: ManifestFile, io: FileIO) -> tuple[ManifestEntry, ...]:
+        """Return the entries of the files that a manifest has."""
         path = manifest.manifest_path
-        if path not in self._cache:
-            entries = manifest.fetch_manifest_entry(io, discard_deleted=True)
-            self._cache[path] = tuple(entry.data_file for entry in entries)
-        return self._cache[path]
+        if path not in self._entries:
+            self._entries[path] = tuple(manifest.fetch_manifest_entry(io, discard_deleted=True))
+        return self._entries[path]
+
+    def keep_only(self, table: Table) -> None:
+        """Forget what the current snapshot does not use."""
+        snapshot = table.current_snapshot()
+        used = () if snapshot is None else self.manifests(snapshot, table.io)
+        paths = {manifest.manifest_path for manifest in used}
+        self._lists = {} if snapshot is None else {snapshot.manifest_list: tuple(used)}
+        self._entries = {path: found for path, found in self._entries.items() if path in paths}
+
+
+def snapshot_files(
+    table: Table, snapshot: Snapshot | None, cache: ManifestCache | None = None
+) -> list[KeyedFile]:
+    """Return the files of a snapshot. Raises `Conflict` if it has delete files of others."""
+    if snapshot is None:
+        return []
+    cache = cache or ManifestCache()
+    data: list[DataFile] = []
+    deletes: dict[str, DataFile] = {}
+    for manifest in cache.manifests(snapshot, table.io):
+        files = [entry.data_file for entry in cache.entries(manifest, table.io)]
+        if manifest.content == ManifestContent.DATA:
+            data += files
+            continue
+        for file in files:
+            path = deleted_path(file)
+            if path is None or path in deletes:
+                raise _foreign(table, snapshot, file)
+            deletes[path] = file
+    found = [_keyed_file(file, deletes.pop(file.file_path, None)) for file in data]
+    for file in deletes.values():
+        raise _foreign(table, snapshot, file)
+    return found
 
 
 def _foreign(table: Table, snapshot: Snapshot, file: DataFile) -> Conflict:

@@ -1,19 +1,24 @@
-"""Tasks of a freeze, several to one Spark task: most rounds are small, and starting a Spark task
-takes longer than writing a few delete files.
+"""Tasks of a freeze, run by the process that plans them or on Spark; there several are one Spark
+task, because starting one takes longer than writing a few delete files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from frazil.disk import make_directories
 from frazil.lake.files.object_store import FileStore, open_store
 from frazil.lake.files.writer import DATA_FOLDER, WrittenFile
 from frazil.lake.keyed.delete_task import DeleteResult, DeleteRowsTask, delete_rows
+from frazil.lake.keyed.row_positions import RowPositions, read_row_positions
 from frazil.lake.keyed.write_task import WriteRowsTask, write_rows
 from frazil.lake.spark.jobs import attempt_name
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
 
 FreezeTask = WriteRowsTask | DeleteRowsTask
 FreezeResult = WrittenFile | DeleteResult
@@ -48,14 +53,21 @@ def grouped(tasks: Sequence[tuple[FreezeTask, int]]) -> Iterator[TaskGroup]:
 
 
 def run_group(group: TaskGroup) -> list[FreezeResult]:
-    """Run tasks in a Python worker of Spark. All files are durable on return; none is left after an
-    error."""
-    store = open_store(group.tasks[0].location, group.tasks[0].io)
+    """Run tasks in a Python worker of Spark, as `run_tasks`."""
+    return run_tasks([replace(task, name=attempt_name(task.name)) for task in group.tasks])
+
+
+def run_tasks(
+    tasks: Sequence[FreezeTask],
+    positions_of: Callable[[str, FileIO], RowPositions] = read_row_positions,
+) -> list[FreezeResult]:
+    """Run tasks in this process. All files are durable on return; none is left after an error."""
+    store = open_store(tasks[0].location, tasks[0].io)
     make_directories(store, DATA_FOLDER)
     results: list[FreezeResult] = []
     with ExitStack() as undo:
-        for task in group.tasks:
-            result = _run(task)
+        for task in tasks:
+            result = _run(task, positions_of)
             results.append(result)
             file = result.file if isinstance(result, DeleteResult) else result
             if file is not None:
@@ -65,11 +77,10 @@ def run_group(group: TaskGroup) -> list[FreezeResult]:
     return results
 
 
-def _run(task: FreezeTask) -> FreezeResult:
-    name = attempt_name(task.name)
+def _run(task: FreezeTask, positions_of: Callable[[str, FileIO], RowPositions]) -> FreezeResult:
     if isinstance(task, WriteRowsTask):
-        return write_rows(replace(task, name=name))
-    return delete_rows(replace(task, name=name))
+        return write_rows(task)
+    return delete_rows(task, positions_of)
 
 
 def _discard(store: FileStore, path: str) -> None:

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from frazil.lake.files.parquet_damage import parquet_damage
+
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile
@@ -35,10 +37,11 @@ def deleted_path(file: DataFile) -> str | None:
 
 
 def read_positions(location: str | None, io: FileIO) -> Positions:
-    """Return the dead positions of a data file, ascending; none without a delete file."""
+    """Return the dead positions of a data file, ascending; none without a delete file. Raises
+    `Corrupt` if that is damaged."""
     if location is None:
         return np.empty(0, np.int64)
-    with io.new_input(location).open() as file:
+    with parquet_damage(location), io.new_input(location).open() as file:
         column = pq.ParquetFile(file, page_checksum_verification=True).read([POSITION])[POSITION]
     positions: Positions = column.to_numpy()
     return positions

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from frazil.query.plan.plan import TableScans
 from frazil.query.plan.session import may_name_views
-from frazil.query.scan.table_rows import LIVE, RowsByTable
+from frazil.query.scan.table_rows import LIVE, RowsByTable, TableRows
 from frazil.results import tokens
 
 _BEFORE_ALL = frozenset({"select", "distinct", "all", ",", ".", "("})
@@ -33,12 +33,20 @@ def narrow_columns(schema: pa.Schema, scans: TableScans, text: str) -> list[str]
 
     These are all columns unless the text certainly refers to no other, by `*` or by position.
     """
+    return _needed(schema, scans, text) or schema.names[:1]
+
+
+def reads_no_column(schema: pa.Schema, scans: TableScans, text: str) -> bool:
+    """Return whether a query certainly reads nothing of a table but how many rows it has."""
+    return not _needed(schema, scans, text)
+
+
+def _needed(schema: pa.Schema, scans: TableScans, text: str) -> list[str]:
     names: list[str] = schema.names
     if scans.columns is None or may_name_views(text) or not _names_columns(text):
         return names
     lower = text.lower()
-    needed = [name for name in names if name in scans.columns or name in lower]
-    return needed or names[:1]
+    return [name for name in names if name in scans.columns or name in lower]
 
 
 def _names_columns(text: str) -> bool:
@@ -49,6 +57,15 @@ def _names_columns(text: str) -> bool:
     counts = sum(words[at : at + 4] == ["count", "(", "*", ")"] for at in range(len(words)))
     has_first = any(word == "from" and before in _BEFORE_FIRST for before, word in pairs)
     return stars == counts and not has_first and _UNNAMED.isdisjoint(words)
+
+
+def without_values(rows: TableRows) -> TableRows:
+    """Return as many rows, for a query that reads no column: no row version has to be filtered."""
+    live = [
+        batch.slice(0, batch.column(LIVE).true_count).select(batch.schema.names[:-1])
+        for batch in rows.versions
+    ]
+    return replace(rows, batches=[*rows.batches, *live], versions=[])
 
 
 def narrowed(rows: RowsByTable, columns: Mapping[str, Sequence[str]]) -> RowsByTable:

@@ -20,7 +20,7 @@ from frazil.query.functions.register import SingleQueryContext
 from frazil.query.plan.count_rewrite import count_query_of, sum_counts
 from frazil.query.plan.plan import QueryPlan, check_scans
 from frazil.query.plan.planner import Planner, translated_errors
-from frazil.query.plan.projection import narrow_columns, narrowed
+from frazil.query.plan.projection import narrow_columns, narrowed, reads_no_column, without_values
 from frazil.query.plan.session import (
     add_entry_spans,
     add_table,
@@ -90,6 +90,10 @@ class Executor:
             for table, table_scans in plan.scans.items()
         }
         rows = {table: rows_of(parts) for table, parts in scans.items()}
+        for table, table_scans in plan.scans.items():
+            is_read = table in rows
+            if is_read and reads_no_column(schemas[table], table_scans, planned.sql.expanded):
+                rows[table] = without_values(rows[table])
 
         def start(rows: RowsByTable) -> Run:
             return query.start(plan, narrowed(rows, columns))

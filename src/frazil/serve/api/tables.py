@@ -285,7 +285,7 @@ async def write_rows(handler: Handler, params: WriteParams, request: ApiRequest)
     operation = Operation[params.operation.upper()]
     kind = media_type(request.headers.get("content-type", ""))
 
-    def read() -> tuple[TableDefinition, pa.Table]:
+    def read() -> tuple[TableDefinition, pa.RecordBatch | pa.Table]:
         definition = _definition(tables, params.table)
         if kind == NDJSON:
             return definition, rows_of_lines(definition, operation, params.body)
@@ -308,7 +308,7 @@ async def delete_row(handler: Handler, params: DeleteRowParams, request: ApiRequ
 async def _write(
     handler: Handler,
     operation: Operation,
-    read: Callable[[], tuple[TableDefinition, pa.Table]],
+    read: Callable[[], tuple[TableDefinition, pa.RecordBatch | pa.Table]],
     request: ApiRequest,
 ) -> Response:
     """Write the rows that `read` returns. No thread waits for the disk, unless they are many."""

@@ -16,7 +16,7 @@ from frazil.tables import Operation, TableColumn, TableDefinition
 DECODERS_MAX = 256
 
 
-def rows_of_lines(definition: TableDefinition, operation: Operation, body: bytes) -> pa.Table:
+def rows_of_lines(definition: TableDefinition, operation: Operation, body: bytes) -> pa.RecordBatch:
     """Return the rows of a body. Raises `Malformed` with line, column and reason if one cannot be
     written."""
     columns = _columns(definition, operation)
@@ -39,7 +39,7 @@ def rows_of_lines(definition: TableDefinition, operation: Operation, body: bytes
             _check_none_is_set(column, values, lines)
             continue
         chosen[column.name] = column_array(column, values, lines)
-    return pa.table(chosen)
+    return pa.RecordBatch.from_arrays(list(chosen.values()), names=list(chosen))
 
 
 def _columns(definition: TableDefinition, operation: Operation) -> tuple[TableColumn, ...]:
