@@ -17,7 +17,7 @@ from frazil.client import Client, RemoteTable
 from frazil.embedded import Embedded
 from frazil.errors import Conflict, Malformed, Rejected, Unavailable, Unknown
 from frazil.results import Limits, WriteToken
-from frazil.serve.api.tables import NDJSON
+from frazil.serve.api.table_rows import NDJSON
 from frazil.serve.routes import endpoints_of
 from frazil.tables import Operation, TableHandle
 from tests.serve.served import Said, Served, served
