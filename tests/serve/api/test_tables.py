@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import itertools
 import json
 from collections.abc import Iterator
@@ -59,12 +60,7 @@ def post(there: Served, path: str, body: bytes, query: str = "", **headers: str)
 
 def read_back(there: Served, path: str, *keys: int) -> list[Any]:
     """Rows, with all writes so far."""
-    offsets = {
-        str(part["partition"]): part["written"]
-        for part in there.ask("GET", path).json["status"]["partitions"]
-    }
-    body = {"keys": keys, "at_least": offsets}
-    rows: list[Any] = there.ask("POST", f"{path}/lookup", body).json["rows"]
+    rows: list[Any] = there.ask("POST", f"{path}/lookup", {"keys": keys}).json["rows"]
     return rows
 
 
@@ -87,12 +83,35 @@ def test_rows_from_their_first_write_to_their_end(there: Served, path: str) -> N
     now = datetime.datetime.now(datetime.UTC)
     times = [datetime.datetime.fromisoformat(version["_time"]) for version in history]
     assert now - datetime.timedelta(minutes=10) < times[0] <= times[1] <= now
-    deleted = there.ask("DELETE", f"{path}/rows/1").json["token"]["offsets"]
-    ((_, offset),) = deleted.items()
-    gone = there.ask("GET", f"{path}/rows/1?at_least={offset}")
+    assert there.ask("DELETE", f"{path}/rows?key=1").status == 200
+    gone = there.ask("GET", f"{path}/rows?key=1")
     assert (gone.status, gone.json["error"]["kind"]) == (404, "not_found")
+    assert there.ask("DELETE", f"{path}/rows").status == 400
     assert post(there, path, lines({"id": 2}), "?operation=delete").json["rows"] == 1
     assert read_back(there, path, 1, 2) == []
+
+
+def test_history_says_who(there: Served, path: str) -> None:
+    """A token is never stored, only that it was the same one."""
+    name, token = path.rpartition("/")[2], "0123456789abcdef"
+    post(there, path, lines({"id": 1}), Authorization=f"Bearer {token}")
+    post(there, path, lines({"id": 1}))
+    there.embedded.table(name).upsert([{"id": 1}])
+    there.embedded.execute(f"UPDATE {name} SET name = 'b' WHERE id = 1")
+    versions = there.ask("GET", f"{path}/history?key=1").json["versions"]
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    senders = [
+        f"http:token {digest[:8]}",
+        "http:anyone on this machine",
+        "python",
+        "sql:embedded",
+    ]
+    assert [version["_by"] for version in versions] == senders
+    (partition,) = {
+        p["partition"] for p in there.ask("GET", path).json["status"]["partitions"] if p["written"]
+    }
+    found = there.ask("GET", f"{path}/changes?partition={partition}").json["changes"]
+    assert [change["_by"] for change in found] == senders
 
 
 def test_changes_continue_where_the_last_response_ended(there: Served) -> None:

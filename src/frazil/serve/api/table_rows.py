@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -16,11 +16,12 @@ from frazil.errors import Malformed, TooLarge
 from frazil.httpd import HttpError, Response
 from frazil.model import MiB, doc
 from frazil.results import ARROW, WriteToken, json_objects
+from frazil.serve.api.statements import who_of
 from frazil.serve.api.tables import TableName, definition_of
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.request import ApiRequest, media_type
 from frazil.serve.http.responses import JSON, answer_of, answer_of_body
-from frazil.serve.tables.change_times import with_times
+from frazil.serve.tables.change_origins import with_origins
 from frazil.serve.tables.json_lines import rows_of_lines
 from frazil.serve.tables.keys import key_of_json, key_of_text
 from frazil.tables import (
@@ -33,6 +34,7 @@ from frazil.tables import (
     WrittenRows,
     digest_of_key,
     partition_of,
+    partitions_with,
     rows_of_keys,
 )
 
@@ -41,7 +43,7 @@ ROW_TYPES = (NDJSON, ARROW)
 KEYS_MAX = 1000
 CHANGES, CHANGES_MAX = 100, 10_000
 WAIT_S = 10.0
-"""How long a look-up waits for the offset that it must see."""
+"""How long a look-up waits for the offsets that it names."""
 PORTION_BYTES = MiB
 """Writes up to this size take no thread while they wait for the disk."""
 IDEMPOTENCY_KEY_CHARS_MAX = 255
@@ -50,7 +52,10 @@ OFFSET_MAX = 2**63 - 1
 Offset = Annotated[int, Meta(ge=0, le=OFFSET_MAX)]
 AtLeast = Annotated[
     Offset | None,
-    doc("Offset after a write to the partition of the key: wait until it is visible."),
+    doc(
+        "Offset after a write to the partition of the key: wait until it is visible. Without it, "
+        "wait for all that is durable; with 0, for nothing."
+    ),
 ]
 KeyText = Annotated[
     str,
@@ -112,7 +117,9 @@ class LookupBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Meta(min_length=1, max_length=KEYS_MAX),
         doc("Values, or arrays if the key has several columns."),
     ]
-    at_least: Annotated[dict[int, int], doc("Offsets of a token, to wait for.")] = {}
+    at_least: Annotated[
+        dict[int, int], doc("Offsets of a token, to wait for; without any, for all.")
+    ] = {}
 
 
 class LookupParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,8 +157,8 @@ class ChangesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     changes: Annotated[
         list[dict[str, Any]],
         doc(
-            "`_change` (insert, update, delete), `_offset`, `_time` when it was written (null if "
-            "the log no longer has it), and the columns after the change."
+            "`_change` (insert, update, delete), `_offset`, `_time` when it was written and `_by` "
+            "by whom (null if the log no longer has it), and the columns after the change."
         ),
     ]
     next: Annotated[int, doc("Send it as `from` to continue.")]
@@ -209,15 +216,16 @@ async def _write(
 ) -> Response:
     """Write the rows that `read` returns. No thread waits for the disk, unless they are many."""
     tables, key = handler.tables, request.headers.get("idempotency-key")
+    by = f"http:{who_of(request.headers.get('authorization'))}"
 
     def start() -> tuple[str, int, Future[WrittenRows]]:
         definition, rows = read()
         name, digest = definition.name, _digest(definition, operation, key)
         if rows.nbytes <= PORTION_BYTES:
-            sent = tables.begin_write(name, operation, rows, digest=digest)
+            sent = tables.begin_write(name, operation, rows, digest=digest, by=by)
         else:
             sent = Future()
-            sent.set_result(tables.write_rows(name, operation, rows, digest=digest))
+            sent.set_result(tables.write_rows(name, operation, rows, digest=digest, by=by))
         return name, rows.num_rows, sent
 
     name, count, sent = await handler.run(start)
@@ -231,16 +239,16 @@ async def one_row(handler: Handler, params: RowParams, _: ApiRequest) -> Respons
     tables = handler.tables
 
     def load() -> bytes:
-        definition, key, view = _view_for(tables, params.table, params.key, params.at_least)
-        number = partition_of(definition, key)
+        key, view = _view_for(tables, params.table, params.key, params.at_least)
+        number = view.partition_of(key)
+        rows = view.partitions[number]
         if params.as_of is not None:
-            view = view.as_of({number: params.as_of})
-        found = view.get_many([key])
+            rows = rows.as_of(params.as_of)
+        found = rows.get_many([key])
         if not found.num_rows:
             raise HttpError(HTTPStatus.NOT_FOUND, f"table {params.table} has no row {params.key}")
         (row,) = json_objects(found)
-        offset = view.partitions[number].end_offset
-        return b'{"row":%s,"partition":%d,"offset":%d}' % (row, number, offset)
+        return b'{"row":%s,"partition":%d,"offset":%d}' % (row, number, rows.end_offset)
 
     return answer_of_body(await handler.run(load), JSON)
 
@@ -252,7 +260,7 @@ async def lookup(handler: Handler, params: LookupParams, request: ApiRequest) ->
     def load() -> pa.RecordBatch:
         definition = definition_of(tables, params.table)
         keys = [key_of_json(definition, key) for key in params.body.keys]
-        return _view(tables, params.table, params.body.at_least).get_many(keys)
+        return _view(tables, definition, keys, params.body.at_least).get_many(keys)
 
     accept = media_type(request.headers.get("accept", "").partition(",")[0])
     if accept == ARROW:
@@ -266,7 +274,8 @@ async def changes(handler: Handler, params: ChangesParams, _: ApiRequest) -> Res
     tables, bytes_max = handler.tables, handler.config.answer_bytes_max
 
     def load() -> bytes:
-        view = _view(tables, params.table, {})
+        definition_of(tables, params.table)
+        view = tables.view(params.table)
         if params.partition >= len(view.partitions):
             raise Malformed(f"table {params.table} has {len(view.partitions)} partitions")
         rows = view.partitions[params.partition]
@@ -276,7 +285,7 @@ async def changes(handler: Handler, params: ChangesParams, _: ApiRequest) -> Res
             raise Malformed(f"to is {params.end}, which is below from, {begin}")
         found, next_offset = _some_changes(rows, begin, max(begin, end), params.limit)
         return b'{"changes":[%s],"next":%d,"end":%d}' % (
-            _objects(with_times(tables, params.table, params.partition, found), bytes_max),
+            _objects(with_origins(tables, params.table, params.partition, found), bytes_max),
             next_offset,
             rows.end_offset,
         )
@@ -289,9 +298,10 @@ async def history(handler: Handler, params: HistoryParams, _: ApiRequest) -> Res
     tables, bytes_max = handler.tables, handler.config.answer_bytes_max
 
     def load() -> bytes:
-        definition, key, view = _view_for(tables, params.table, params.key, params.at_least)
-        partition = partition_of(definition, key)
-        found = with_times(tables, params.table, partition, view.history(key))
+        key, view = _view_for(tables, params.table, params.key, params.at_least)
+        partition = view.partition_of(key)
+        versions = view.partitions[partition].history(key)
+        found = with_origins(tables, params.table, partition, versions)
         return b'{"versions":[%s]}' % _objects(found, bytes_max)
 
     return answer_of_body(await handler.run(load), JSON)
@@ -349,16 +359,20 @@ def _digest(definition: TableDefinition, operation: Operation, key: str | None) 
     return digest_of_key(definition, operation, key)
 
 
-def _view(tables: KeyedTables, name: str, at_least: dict[int, int]) -> KeyedView:
-    definition_of(tables, name)
-    return tables.wait(name, at_least, WAIT_S) if at_least else tables.view(name)
+def _view(
+    tables: KeyedTables, definition: TableDefinition, keys: Sequence[Key], at_least: dict[int, int]
+) -> KeyedView:
+    """Return a view for these keys that has these offsets; without any, all that is durable."""
+    if at_least:
+        return tables.wait(definition.name, at_least, WAIT_S)
+    return tables.latest(definition.name, partitions_with(definition, keys))
 
 
 def _view_for(
     tables: KeyedTables, name: str, text: str, at_least: int | None
-) -> tuple[TableDefinition, Key, KeyedView]:
+) -> tuple[Key, KeyedView]:
     """Return the key in a path, and a view that has what it must have."""
     definition = definition_of(tables, name)
     key = key_of_text(definition, text)
     token = {} if at_least is None else {partition_of(definition, key): at_least}
-    return definition, key, _view(tables, name, token)
+    return key, _view(tables, definition, [key], token)

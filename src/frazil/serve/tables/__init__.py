@@ -1,6 +1,6 @@
 """serve/tables: rows and keys of keyed tables, as the API takes and returns them.
 
-change_times.py   when changes were written
+change_origins.py when changes were written, and by whom
 column_values.py  JSON values as values of a column; nothing is rounded, cut or guessed
 json_lines.py     rows as JSON lines
 keys.py           keys in paths and in JSON
