@@ -17,7 +17,8 @@ import frazil
 from frazil.client import Client, RemoteTable
 from frazil.embedded import Embedded
 from frazil.errors import Conflict, Malformed, Rejected, Unavailable, Unknown
-from frazil.results import Limits, WriteToken
+from frazil.model import MiB
+from frazil.results import ARROW, Limits, WriteToken
 from frazil.serve.api.table_rows import NDJSON
 from frazil.serve.routes import endpoints_of
 from frazil.tables import Operation, TableHandle
@@ -112,6 +113,18 @@ def test_history_says_who(there: Served, path: str) -> None:
     }
     found = there.ask("GET", f"{path}/changes?partition={partition}").json["changes"]
     assert [change["_by"] for change in found] == senders
+
+
+def test_a_small_body_cannot_become_a_large_one(there: Served, path: str) -> None:
+    """Compressed, it is measured before anything is allocated for it."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    batch = pa.record_batch({"id": pa.repeat(0, 2 * MiB)})
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    said = post(there, path, sink.getvalue().to_pybytes(), **{"Content-Type": ARROW})
+    assert (said.status, said.json["error"]["kind"]) == (413, "too_large")
+    assert "serve.rows_bytes_max" in said.message
 
 
 def test_changes_continue_where_the_last_response_ended(there: Served) -> None:
@@ -243,9 +256,17 @@ def test_python_writes_and_reads_its_own_writes(table: TableHandle | RemoteTable
 def test_pandas_and_polars_are_written(table: TableHandle | RemoteTable) -> None:
     for number, name in enumerate(("pandas", "polars")):
         library = pytest.importorskip(name)
-        table.upsert(library.DataFrame({"id": [number], "name": [name]}))
-        found = table.get(number)
-        assert found is not None and found["name"] == name
+        frame = library.DataFrame({"id": [number], "name": [name]})
+        table.upsert(frame)
+        assert table.get(number) == {"id": number, "name": name, "price": None, "at": None}
+        wide = library.DataFrame({"id": range(900), "name": [f"{n}" * 5000 for n in range(900)]})
+        table.upsert(wide)  # larger than a request may be
+        few = library.DataFrame({"id": range(900), "name": ["ab" * 5000, "c"] * 450})
+        kind = library.Categorical if name == "polars" else "category"
+        column = few["name"].cast(kind) if name == "polars" else few["name"].astype(kind)
+        few = few.with_columns(column) if name == "polars" else few.assign(name=column)
+        table.upsert(few)
+        assert table.get_many([7, 8])["name"].to_pylist() == ["c", "ab" * 5000]
 
 
 def test_python_is_refused_alike(

@@ -21,6 +21,7 @@ from frazil.serve.api.tables import TableName, definition_of
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.request import ApiRequest, media_type
 from frazil.serve.http.responses import JSON, answer_of, answer_of_body
+from frazil.serve.tables.arrow_rows import rows_of_stream, stream_of
 from frazil.serve.tables.change_origins import with_origins
 from frazil.serve.tables.json_lines import rows_of_lines
 from frazil.serve.tables.keys import key_of_json, key_of_text
@@ -184,7 +185,7 @@ class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 async def write_rows(handler: Handler, params: WriteParams, request: ApiRequest) -> Response:
     """Write rows; responds when they are durable. All of them are written, or none."""
-    tables = handler.tables
+    tables, bytes_max = handler.tables, handler.config.rows_bytes_max
     operation = Operation[params.operation.upper()]
     kind = media_type(request.headers.get("content-type", ""))
 
@@ -192,7 +193,7 @@ async def write_rows(handler: Handler, params: WriteParams, request: ApiRequest)
         definition = definition_of(tables, params.table)
         if kind == NDJSON:
             return definition, rows_of_lines(definition, operation, params.body)
-        return definition, rows_of_stream(params.body)
+        return definition, rows_of_stream(params.body, bytes_max)
 
     return await _write(handler, operation, read, request)
 
@@ -264,7 +265,7 @@ async def lookup(handler: Handler, params: LookupParams, request: ApiRequest) ->
 
     accept = media_type(request.headers.get("accept", "").partition(",")[0])
     if accept == ARROW:
-        return answer_of_body(await handler.run(lambda: _stream_of(load())), ARROW.encode())
+        return answer_of_body(await handler.run(lambda: stream_of(load())), ARROW.encode())
     body = await handler.run(lambda: b'{"rows":[%s]}' % b",".join(json_objects(load())))
     return answer_of_body(body, JSON)
 
@@ -331,24 +332,6 @@ def _objects(batch: pa.RecordBatch, bytes_max: int) -> bytes:
             )
         objects.append(row)
     return b",".join(objects)
-
-
-def rows_of_stream(body: bytes) -> pa.Table:
-    """Return the rows of an Arrow IPC stream. Raises `Malformed` if it is not one."""
-    try:
-        table = pa.ipc.open_stream(body).read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise Malformed(f"the body is not an Arrow IPC stream: {error}") from None
-    return table
-
-
-def _stream_of(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    body: bytes = sink.getvalue().to_pybytes()
-    return body
 
 
 def _digest(definition: TableDefinition, operation: Operation, key: str | None) -> bytes | None:
