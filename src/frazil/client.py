@@ -6,7 +6,6 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -314,15 +313,13 @@ class _Written(msgspec.Struct, frozen=True):
 
 
 class RemoteTable:
-    """A keyed table of a node. Any thread may use it. Reads see the writes that were made through
-    it."""
+    """A keyed table of a node. Any thread may use it. Reads see all writes that were durable when
+    they began."""
 
     def __init__(self, client: Client, name: str) -> None:
         self.name = name
         self._client = client
         self._path = f"/api/v1/tables/{quote(name, safe='')}"
-        self._lock = threading.Lock()
-        self._written: dict[int, int] = {}
         self._key: list[str] = client.get(self._path)["key"]
 
     def upsert(self, rows: GivenRows, *, idempotency_key: str | None = None) -> WriteToken:
@@ -359,7 +356,7 @@ class RemoteTable:
         return pa.concat_tables(parts)
 
     def _look_up(self, keys: Sequence[object]) -> pa.Table:
-        body = {"keys": list(keys), "at_least": self._written}
+        body = {"keys": list(keys)}
         found = self._client.exchange("POST", f"{self._path}/lookup", body, accept=ARROW)
         return pa.ipc.open_stream(found).read_all()
 
@@ -379,10 +376,6 @@ class RemoteTable:
         for begin in range(0, rows.num_rows, count):
             portion_key = key if key is None or begin == 0 else f"{key}/{begin}"
             offsets |= self._write_portion(operation, rows.slice(begin, count), portion_key)
-        with self._lock:
-            known = self._written
-            later = {number: max(end, known.get(number, 0)) for number, end in offsets.items()}
-            self._written = {**known, **later}
         return WriteToken(table=self.name, offsets=offsets)
 
     def _write_portion(self, operation: str, rows: pa.Table, key: str | None) -> dict[int, int]:

@@ -27,11 +27,12 @@ def bash_script() -> str:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["t"], {"tail", "trace", "topics"}),
+        (["t"], {"tail", "trace", "tables", "topics"}),
         (["sql", "--format", "p"], {"parquet"}),
         (["trace", "--er"], {"--errors"}),
         (["completion", ""], {"bash", "zsh", "fish"}),
         (["topics", "de"], {"delete", "describe"}),
+        (["tables", "changes", "--fo"], {"--follow"}),
         (["produce", "t", "/etc/os-rel"], {"/etc/os-release"}),
         (["consume", "--format", "h"], {"hex"}),
         (["config", "show", "--or"], {"--origin"}),

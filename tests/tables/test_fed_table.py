@@ -71,6 +71,8 @@ def test_rows_follow_the_records_of_a_topic() -> None:
         assert view.get(3) == {"id": 3, "name": "153" * 20}
         assert view.get(4) is None
         assert tables.status("t").dead_changes == 1
+        origin = tables.origins_at("t", 0, [view.offsets[0] - 1])[0]
+        assert origin is not None and origin.by == "topic:orders"
         with pytest.raises(Rejected, match="fed by topic orders"):
             tables.write("t", Operation.UPSERT, rows(1))
     with opened(disk) as (log, tables):

@@ -17,8 +17,16 @@ from frazil.errors import Conflict, Malformed, Overloaded, Unavailable, Unknown
 from frazil.log import Log
 from frazil.model import Rand, SystemClock
 from frazil.settings import TablesConfig
-from frazil.tables import KeyedTables, Operation, TableDefinition, new_definition
+from frazil.tables import (
+    KeyedTables,
+    Operation,
+    TableDefinition,
+    keyed_tables,
+    new_definition,
+    partitions_with,
+)
 from frazil.tables.keys.key_index import bytes_for
+from frazil.tables.times import ChangeOrigin
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk
 from tests.tables.build import SMALL, open_log, rows_of
@@ -199,10 +207,15 @@ def test_files_that_cannot_be_written_are_written_later() -> None:
     assert (status.state, status.keys) == ("degraded", 1)
     assert status.partitions[0].sealed == 0
     disk.faults.capacity_bytes = None
+    tables.begin_write("t", Operation.UPSERT, rows(2))
+    log.writer.step()
+    with pytest.raises(Unavailable, match="applies no changes: its files cannot be written"):
+        tables.latest("t")
     clock.advance(10_000)
     tables.step()
     status = tables.status("t")
     assert (status.state, status.partitions[0].sealed) == ("ok", 1)
+    assert tables.latest("t").live_count == 2
     tables.close()
 
 
@@ -243,25 +256,55 @@ def test_what_the_lake_has_is_sealed_so_that_the_log_can_go() -> None:
     tables.close()
 
 
-def test_changes_have_the_time_of_their_write() -> None:
-    """Also those far apart. What the log does not have has none."""
+def test_a_look_up_has_what_was_durable_when_it_began(
+    tables: KeyedTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for nothing else, and never for ever."""
+    tables.create(definition(partitions=3))
+    for number in range(50):
+        tables.write("t", Operation.UPSERT, rows(number))
+        assert tables.latest("t").get(number) is not None
+        (partition,) = partitions_with(tables.definition("t"), [number])
+        assert tables.latest("t", [partition]).partition_of(number) == partition
+    monkeypatch.setattr(keyed_tables, "LATEST_WAIT_S", 0.1)
+    with tables._exclusively():  # as a step that hangs
+        assert tables.latest("t").live_count == 50
+        tables.write("t", Operation.UPSERT, rows(50))
+        (partition,) = partitions_with(tables.definition("t"), [50])
+        with pytest.raises(Unavailable, match="not all below"):
+            tables.latest("t")
+        others = [number for number in range(3) if number != partition]
+        assert tables.latest("t", others).live_count == 50
+        assert tables.wait("t", {partition: 0}, WAIT_S).live_count == 50
+    assert tables.latest("t").live_count == 51
+
+
+def test_changes_have_the_time_and_the_sender_of_their_write() -> None:
+    """Also those far apart. What the log does not have has none; nor has a
+    write of an earlier release a sender."""
     disk = SimDisk()
     log, clock = open_log(disk), SimClock()
     tables = KeyedTables(disk, log, SMALL, clock=clock)
     tables.create(definition())
-    written = {}
+    written: dict[int, ChangeOrigin] = {}
     for number in range(300):
         clock.advance(1000)
-        sent = tables.begin_write("t", Operation.UPSERT, rows(number, name="x" * 500))
+        by = None if number % 3 == 0 else f"http:token {number}"
+        some = rows(number, number + 1000, name="x" * 500)
+        sent = tables.begin_write(
+            "t", Operation.UPSERT, some, by=by, digest=b"%016d" % number if number % 2 else None
+        )
         log.writer.step()
-        written[sent.result(0).token[0] - 1] = clock.wall_ms()
+        end = sent.result(0).token[0]
+        written |= dict.fromkeys(range(len(written), end), ChangeOrigin(clock.wall_ms(), by))
     offsets = sorted(written)
-    assert tables.times_at("t", 0, offsets) == list(written.values())
-    some = [offsets[0], offsets[0], offsets[150], offsets[-1], offsets[-1] + 1]
-    assert tables.times_at("t", 0, some) == [written.get(each) for each in some]
+    assert tables.origins_at("t", 0, offsets) == list(written.values())
+    some_offsets = [offsets[0], offsets[0], offsets[150], offsets[-1], offsets[-1] + 1]
+    found = tables.origins_at("t", 0, some_offsets)
+    assert found == [written.get(each) for each in some_offsets]
     log.delete_records("__table_t", 0, offsets[200])
-    assert tables.times_at("t", 0, [offsets[150], offsets[250]])[0] is None
-    assert tables.times_at("t", 0, [offsets[250]]) == [written[offsets[250]]]
+    assert tables.origins_at("t", 0, [offsets[150], offsets[250]])[0] is None
+    assert tables.origins_at("t", 0, [offsets[250]]) == [written[offsets[250]]]
     tables.close()
 
 

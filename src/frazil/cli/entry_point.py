@@ -30,6 +30,7 @@ VERBS = (
     "tail",
     "trace",
     "services",
+    "tables",
     "topics",
     "groups",
     "produce",

@@ -39,6 +39,13 @@ def add_credentials(parser: argparse.ArgumentParser) -> None:
     add("--ca-file", metavar="FILE", help="trust certificates of these authorities (PEM)")
 
 
+def positive(text: str) -> int:
+    """Parse a count for argparse."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} must be a number from 1 on")
+    return int(text)
+
+
 def inherit_flags(
     parent: argparse.ArgumentParser, verbs: argparse._SubParsersAction[argparse.ArgumentParser]
 ) -> None:

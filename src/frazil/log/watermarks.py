@@ -179,14 +179,19 @@ class WatermarkReader:
         self._disk = disk
         self._path = f"{folder}/{NAME}"
         self._file: File | None = None
+        self._data = bytes(FILE_BYTES)
+        self._decoded = _decode(self._data)
 
     def read(self) -> StoredWatermarks:
         if self._file is None:
             try:
                 self._file = self._disk.open(self._path)
             except FileNotFoundError:
-                return _decode(bytes(FILE_BYTES))
-        return _decode(self._file.read(0, FILE_BYTES).ljust(FILE_BYTES, b"\0"))
+                return self._decoded
+        data = self._file.read(0, FILE_BYTES).ljust(FILE_BYTES, b"\0")
+        if data != self._data:
+            self._data, self._decoded = data, _decode(data)
+        return self._decoded
 
     def close(self) -> None:
         if self._file is not None:

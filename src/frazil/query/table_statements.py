@@ -62,7 +62,7 @@ EXPRESSIONS_MAX = 1000
 TRIES_MAX = 10
 """How often a statement is evaluated while others write to its table."""
 WAIT_S = 10.0
-"""How long a statement waits until the table has what was written before, or its own rows."""
+"""How long a statement waits until the table has its rows."""
 CHANGED_SCHEMA = pa.schema(
     [
         pa.field("status", pa.string(), nullable=False),
@@ -86,6 +86,8 @@ SHOW_SCHEMA = pa.schema(
 class KeyedStore(KeyedViews, Protocol):
     """Keyed tables that can be changed. `frazil.tables.KeyedTables` implements it."""
 
+    def latest(self, name: str) -> KeyedView: ...
+
     def wait(self, name: str, token: Token, timeout_s: float) -> KeyedView: ...
 
     def create(self, definition: TableDefinition) -> None: ...
@@ -101,6 +103,7 @@ class KeyedStore(KeyedViews, Protocol):
         rows: pa.RecordBatch | pa.Table,
         *,
         expects: Token | None = None,
+        by: str | None = None,
     ) -> Token: ...
 
     def status(self, name: str) -> KeyedTableStatus: ...
@@ -219,7 +222,7 @@ class TableStatements:
 
         reads_itself = any(token.name == table for token in tokens(statement.query))
         is_blind = statement.is_upsert and not reads_itself
-        return self._change(table, Operation.UPSERT, rows_at, word, is_blind=is_blind)
+        return self._change(table, Operation.UPSERT, rows_at, word, call.who, is_blind=is_blind)
 
     def update(self, call: StatementCall) -> pa.Table:
         statement = call.statement
@@ -228,7 +231,7 @@ class TableStatements:
         def rows_at(view: KeyedView) -> pa.Table:
             return self._updated(statement, view, call.cancel_token)
 
-        return self._change(statement.table, Operation.UPDATE, rows_at, "updated")
+        return self._change(statement.table, Operation.UPDATE, rows_at, "updated", call.who)
 
     def delete(self, call: StatementCall) -> pa.Table:
         statement = call.statement
@@ -239,7 +242,7 @@ class TableStatements:
             text = f"SELECT {keys} FROM {quoted(statement.table)}{_where(statement.where)}"
             return self._evaluate(text, view, call.cancel_token)
 
-        return self._change(statement.table, Operation.DELETE, rows_at, "deleted")
+        return self._change(statement.table, Operation.DELETE, rows_at, "deleted", call.who)
 
     def _definition(self, table: str) -> TableDefinition:
         if table not in self._tables.names():
@@ -250,36 +253,32 @@ class TableStatements:
         names = ", ".join(self._tables.names())
         return f"keyed tables: {names}" if names else "there are none; CREATE TABLE makes one"
 
-    def _pinned(self, table: str) -> KeyedView:
-        """Return the rows with everything that is durable now."""
-        self._definition(table)
-        written = {each.partition: each.written for each in self._tables.status(table).partitions}
-        return self._tables.wait(table, written, WAIT_S)
-
     def _change(
         self,
         table: str,
         operation: Operation,
         rows_at: RowsAt,
         word: str,
+        who: str,
         *,
         is_blind: bool = False,
     ) -> pa.Table:
         """Evaluate a statement and append its changes, until every partition took them. `is_blind`:
         they do not depend on the rows that exist."""
+        self._definition(table)
         token: Token = {}
         before: Token = {}
-        count = 0
+        count, by = 0, f"sql:{who}"
         try:
             for _ in range(TRIES_MAX):
-                view = self._tables.view(table) if is_blind else self._pinned(table)
+                view = self._tables.view(table) if is_blind else self._tables.latest(table)
                 # What this statement wrote is not what it reads.
                 view = view.as_of(before)
                 parts = _parts_to_write(view.definition, operation, rows_at(view), token)
                 for number, rows in parts.items():
                     expects = None if is_blind else {number: view.offsets[number]}
                     with suppress(Conflict):  # evaluated again
-                        token |= self._tables.write(table, operation, rows, expects=expects)
+                        token |= self._tables.write(table, operation, rows, expects=expects, by=by)
                         before[number] = view.offsets[number]
                         count += rows.num_rows
                 if parts.keys() <= token.keys():

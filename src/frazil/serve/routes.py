@@ -39,6 +39,7 @@ from frazil.serve.api import (
     stages,
     statements,
     status,
+    table_rows,
     tables,
     tail,
     topics,
@@ -209,25 +210,31 @@ _TABLES = (
     _endpoint("DELETE", _TABLE, tables.TableAnswer, tables.drop_table, **_WRITES),
     _post(
         f"{_TABLE}/rows",
-        tables.WriteAnswer,
-        tables.write_rows,
+        table_rows.WriteAnswer,
+        table_rows.write_rows,
         body="body",
-        body_types=tables.ROW_TYPES,
+        body_types=table_rows.ROW_TYPES,
         **_WRITES,
     ),
     _post(
         f"{_TABLE}/lookup",
-        tables.LookupAnswer,
-        tables.lookup,
+        table_rows.LookupAnswer,
+        table_rows.lookup,
         body="body",
         types=("application/json", ARROW),
         **_MISSING,
     ),
-    _get(f"{_TABLE}/rows/{{key}}", tables.RowAnswer, tables.one_row, **_MISSING),
-    _endpoint("DELETE", f"{_TABLE}/rows/{{key}}", tables.WriteAnswer, tables.delete_row, **_WRITES),
-    _get(f"{_TABLE}/history/{{key}}", tables.HistoryAnswer, tables.history, **_MISSING),
-    _get(f"{_TABLE}/history", tables.HistoryAnswer, tables.history, **_MISSING),
-    _get(f"{_TABLE}/changes", tables.ChangesAnswer, tables.changes, **_MISSING),
+    *(
+        endpoint
+        for path in (f"{_TABLE}/rows", f"{_TABLE}/rows/{{key}}")
+        for endpoint in (
+            _get(path, table_rows.RowAnswer, table_rows.one_row, **_MISSING),
+            _endpoint("DELETE", path, table_rows.WriteAnswer, table_rows.delete_row, **_WRITES),
+        )
+    ),
+    _get(f"{_TABLE}/history/{{key}}", table_rows.HistoryAnswer, table_rows.history, **_MISSING),
+    _get(f"{_TABLE}/history", table_rows.HistoryAnswer, table_rows.history, **_MISSING),
+    _get(f"{_TABLE}/changes", table_rows.ChangesAnswer, table_rows.changes, **_MISSING),
 )
 
 

@@ -61,7 +61,7 @@ from frazil.tables.rows.rows_part import RowsPart
 from frazil.tables.rows.segment_file import RowFileLocation, open_rows
 from frazil.tables.seed import seed_partition
 from frazil.tables.served_table import FrozenTables, SeedRows
-from frazil.tables.table import KeyedTable, KeyedView, partition_of
+from frazil.tables.table import KeyedTable, KeyedView, partition_of, partitions_with
 from frazil.tables.table_handle import TableHandle, digest_of_key, rows_of_keys
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
 from frazil.tables.times import offsets_at
@@ -116,6 +116,7 @@ __all__ = [
     "offsets_at",
     "open_rows",
     "partition_of",
+    "partitions_with",
     "rows_by_partition",
     "rows_of_keys",
     "seed_partition",

@@ -23,6 +23,8 @@ from frazil.tables.keys.key_block import key_array
 FORMAT = 1
 HEADER = struct.Struct("<BBHIII")
 """format, operation, columns, version of the definition, rows, reserved; then column ids."""
+BY_HEADER = "frazil.by"
+"""Header of the first record of a write: who made it, as text."""
 ALIGNMENT = 8
 RECORD_BYTES = MiB
 """About how large a record becomes. A larger batch is split."""

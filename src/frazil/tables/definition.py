@@ -28,7 +28,9 @@ ROW = "_row"
 """The number of a row version in its partition."""
 TIME = "_time"
 """When a change was written."""
-RESERVED = frozenset({OFFSET, KEY, CHANGE, ROW, TIME, "_log_partition"})
+BY = "_by"
+"""Who wrote a change."""
+RESERVED = frozenset({OFFSET, KEY, CHANGE, ROW, TIME, BY, "_log_partition"})
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 COLUMNS_MAX = 1000
 KEY_COLUMNS_MAX = 16

@@ -33,17 +33,21 @@ from frazil.tables.owner import TableOwner
 from frazil.tables.served_table import NS_PER_S, FrozenTables, ServedTable
 from frazil.tables.table import KeyedView
 from frazil.tables.table_status import KeyedTableStatus
-from frazil.tables.times import offsets_at, times_at
+from frazil.tables.times import ChangeOrigin, offsets_at, origins_at
 from frazil.tables.topic_feed import FeedCodec
 from frazil.tables.writer import Token, portion_digest, portions_of, table_appends
 from frazil.tables.written_rows import WrittenRows, join_appends
 
 logger = logging.getLogger(__name__)
 
+FOREVER = -1.0
+"""A timeout of a lock."""
 IDLE_S = 0.1
 """How often to look for new tables and for the stop, without new records."""
 START_WAIT_S = 10.0
 """How long a reader waits for changes from before the start."""
+LATEST_WAIT_S = 10.0
+"""How long a reader waits for what was durable when it began."""
 
 WRITE_MS = Histogram("frazil.tables.write.ms", "Time a durable write to a keyed table takes.")
 
@@ -109,6 +113,18 @@ class KeyedTables:
             return self.wait(name, {}, START_WAIT_S)
         return found.usable().view()
 
+    def latest(self, name: str, partitions: Iterable[int] | None = None) -> KeyedView:
+        """Return a view that has what is durable now in these partitions, or in all. Raises
+        `Unavailable` if that is not applied within a few seconds."""
+        found = self._find(name)
+        if not found.is_caught_up:
+            self.wait(name, {}, START_WAIT_S)
+        table = found.usable()
+        durable = table.durable(range(len(table.folds)) if partitions is None else partitions)
+        if table.has(durable):
+            return table.view()
+        return self.wait(name, durable, LATEST_WAIT_S)
+
     def wait(self, name: str, token: Token, timeout_s: float) -> KeyedView:
         """Return a view that has a write, by its token. Raises `Unavailable` if there is none
         within this time."""
@@ -125,7 +141,9 @@ class KeyedTables:
                     f"table {name} has applied the changes below {table.view().offsets}, not all "
                     f"below {token or found.start}, within {timeout_s:g} s; retry in a moment"
                 )
-            if not self._step_one(found):
+            if not self._step_one(found, timeout_s=left_s):
+                if found.is_blocked:
+                    raise Unavailable(f"table {name} applies no changes: {found.trouble}")
                 with self._stepped:
                     self._stepped.wait(min(left_s, IDLE_S))
 
@@ -134,11 +152,13 @@ class KeyedTables:
         the log begins later."""
         return offsets_at(self._log, self.definition(name), time_ms)
 
-    def times_at(self, name: str, partition: int, offsets: Sequence[int]) -> list[int | None]:
-        """Return when changes, by their offsets in order, were written, in milliseconds; None for
-        those that the log no longer has."""
-        topic = self.definition(name).topic
-        return times_at(self._log.partition(topic, partition), offsets)
+    def origins_at(
+        self, name: str, partition: int, offsets: Sequence[int]
+    ) -> list[ChangeOrigin | None]:
+        """Return when and by whom changes, by their offsets in order, were written; None for those
+        that the log no longer has."""
+        definition = self.definition(name)
+        return origins_at(self._log.partition(definition.topic, partition), definition, offsets)
 
     def create(self, definition: TableDefinition) -> None:
         """Create a table, durably. Raises `Conflict` if there is one of this name."""
@@ -179,14 +199,15 @@ class KeyedTables:
         *,
         expects: Token | None = None,
         digest: bytes | None = None,
+        by: str | None = None,
     ) -> Token:
         """Write rows, durably. Returns the token of the write.
 
         `expects`: end offsets of partitions. Raises `Conflict` if one that is written to has moved
         on; each partition is checked on its own. `digest`: a repetition of the write is answered,
-        and not stored again.
+        and not stored again. `by`: who writes, for the history of rows.
         """
-        return self.write_rows(name, operation, rows, expects=expects, digest=digest).token
+        return self.write_rows(name, operation, rows, expects=expects, digest=digest, by=by).token
 
     def write_rows(
         self,
@@ -196,16 +217,18 @@ class KeyedTables:
         *,
         expects: Token | None = None,
         digest: bytes | None = None,
+        by: str | None = None,
     ) -> WrittenRows:
         """Do what `write` does, and tell whether it was a repetition."""
         if expects is not None:
-            return self.begin_write(name, operation, rows, expects=expects, digest=digest).result()
+            sent = self.begin_write(name, operation, rows, expects=expects, digest=digest, by=by)
+            return sent.result()
         token: Token = {}
         begin, is_duplicate = 0, rows.num_rows > 0
         for portion in portions_of(rows):
             # Each waits for the one before: changes of a key stay in order, whatever is refused.
             part_digest = portion_digest(digest, begin, portion.num_rows)
-            done = self.begin_write(name, operation, portion, digest=part_digest).result()
+            done = self.begin_write(name, operation, portion, digest=part_digest, by=by).result()
             token |= done.token
             is_duplicate = is_duplicate and done.is_duplicate
             begin += portion.num_rows
@@ -219,6 +242,7 @@ class KeyedTables:
         *,
         expects: Token | None = None,
         digest: bytes | None = None,
+        by: str | None = None,
     ) -> Future[WrittenRows]:
         """Check and send rows that fit into one batch of the log for each partition. The future is
         done when they are durable."""
@@ -237,6 +261,7 @@ class KeyedTables:
             check_keys=lambda partition, keys: table.check_new_keys(partition, keys, others),
             expects=expects,
             digest=digest,
+            by=by,
         )
         written = join_appends(self._send(definition.topic, found.topic_id, appends))
         written.add_done_callback(lambda _: self._note_write(begin_ns))
@@ -348,9 +373,9 @@ class KeyedTables:
         """Apply what is new, and seal what is large. Returns how many offsets were applied."""
         return sum(self._step_one(found) for found in self._tables.values())
 
-    def _step_one(self, found: ServedTable) -> int:
-        with self._exclusively():
-            if self._is_closing or self._tables.get(found.name) is not found:
+    def _step_one(self, found: ServedTable, *, timeout_s: float = FOREVER) -> int:
+        with self._exclusively(timeout_s) as is_mine:
+            if not is_mine or self._is_closing or self._tables.get(found.name) is not found:
                 return 0
             count = found.step()
         if count:
@@ -359,14 +384,18 @@ class KeyedTables:
         return count
 
     @contextmanager
-    def _exclusively(self) -> Iterator[None]:
-        """Take the turn. Who waits for it comes before the next step of a table."""
-        with self._next:
-            self._turn.acquire()
+    def _exclusively(self, timeout_s: float = FOREVER) -> Iterator[bool]:
+        """Take the turn. Who waits for it comes before the next step of a table. Yields whether it
+        was there within this time."""
+        is_next = self._next.acquire(timeout=timeout_s)
+        is_mine = is_next and self._turn.acquire(timeout=timeout_s)
+        if is_next:
+            self._next.release()
         try:
-            yield
+            yield is_mine
         finally:
-            self._turn.release()
+            if is_mine:
+                self._turn.release()
 
     def _run(self) -> None:
         try:

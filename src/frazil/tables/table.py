@@ -66,18 +66,19 @@ class KeyedView:
 
     def get(self, key: Key) -> dict[str, object] | None:
         """Return the row of a key, None if there is none."""
-        return self._partition_of(key).get(key)
+        return self.partitions[self.partition_of(key)].get(key)
 
     def history(self, key: Key) -> pa.RecordBatch:
         """Return the versions of one key that are still known, in the order of the log:
         `_change` (insert, update, delete), `_offset`, and the columns after the change, or before
         it if the row was deleted. `_change` is null of a version made before `first_offsets`."""
-        return self._partition_of(key).history(key)
+        return self.partitions[self.partition_of(key)].history(key)
 
-    def _partition_of(self, key: Key) -> RowsView:
+    def partition_of(self, key: Key) -> int:
+        """Return the partition that has a key, or would have it."""
         if len(self.partitions) == 1:
-            return self.partitions[0]
-        return self.partitions[int(self._owners(key_array_of(self._key_types, [key]))[0])]
+            return 0
+        return int(self._owners(key_array_of(self._key_types, [key]))[0])
 
     def _owners(self, keys: pa.Array) -> Longs:
         """Return the partition of each canonical key."""
@@ -281,7 +282,11 @@ class KeyedTable:
 
     def has(self, token: Token) -> bool:
         """Return whether the view has a write."""
-        return all(self.folds[number].end_offset >= end for number, end in token.items())
+        return all(self.folds[number].view.end_offset >= end for number, end in token.items())
+
+    def durable(self, partitions: Iterable[int]) -> Token:
+        """Return where the changes that are durable now end."""
+        return {number: self.folds[number].log.view.last_stable_offset for number in partitions}
 
     @property
     def key_bytes(self) -> int:
@@ -349,8 +354,21 @@ class KeyedTable:
 
 def partition_of(definition: TableDefinition, key: Key) -> int:
     """Return the partition of a key. Raises `Malformed` if it is not a key of this table."""
+    (number,) = _owners_of(definition, [key])
+    return number
+
+
+def partitions_with(definition: TableDefinition, keys: Sequence[Key]) -> Iterable[int]:
+    """Return the partitions that may have some keys. Raises `Malformed` if one is no key of this
+    table."""
+    if definition.partitions == 1 or definition.feed is not None:
+        return range(definition.partitions)
+    return _owners_of(definition, keys)
+
+
+def _owners_of(definition: TableDefinition, keys: Sequence[Key]) -> set[int]:
     types = [column.field().type for column in definition.key_columns]
-    return int(partitions_of(definition, key_array_of(types, [key]))[0])
+    return set(partitions_of(definition, key_array_of(types, keys)).tolist())
 
 
 def pressure_of(key_bytes: int, config: TablesConfig) -> Pressure:

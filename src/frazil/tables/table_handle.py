@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -14,22 +13,18 @@ from frazil.results import GivenRows, WriteToken, arrow_rows
 from frazil.tables.changes import Operation
 from frazil.tables.definition import TableDefinition
 from frazil.tables.keyed_tables import KeyedTables
-from frazil.tables.table import KeyedView
 from frazil.tables.view import Key
-from frazil.tables.writer import Token
 
-READ_WAIT_S = 10.0
-"""How long a read waits for the writes before it."""
+BY = "python"
+"""Who writes, in the history of rows."""
 
 
 class TableHandle:
-    """Any thread may use it. Reads see the writes that were made through it."""
+    """Any thread may use it. Reads see all writes that were durable when they began."""
 
     def __init__(self, tables: KeyedTables, name: str) -> None:
         self.name = name
         self._tables = tables
-        self._lock = threading.Lock()
-        self._written: Token = {}
 
     @property
     def definition(self) -> TableDefinition:
@@ -55,29 +50,20 @@ class TableHandle:
     def get(self, key: Key) -> dict[str, object] | None:
         """Return the row of a key, a tuple if the key has several columns; None if there is
         none."""
-        return self._view().get(key)
+        return self._tables.latest(self.name).get(key)
 
     def get_many(self, keys: Sequence[Key]) -> pa.Table:
         """Return the rows of the keys that exist, in the order of the keys."""
-        return pa.Table.from_batches([self._view().get_many(keys)])
+        return pa.Table.from_batches([self._tables.latest(self.name).get_many(keys)])
 
     def _key_rows(self, keys: Sequence[Key] | GivenRows) -> pa.Table:
         if isinstance(keys, list | tuple) and not any(isinstance(key, dict) for key in keys):
             return rows_of_keys(self.definition, keys)
         return arrow_rows(keys)
 
-    def _view(self) -> KeyedView:
-        if not self._written:
-            return self._tables.view(self.name)
-        return self._tables.wait(self.name, self._written, READ_WAIT_S)
-
     def _write(self, operation: Operation, rows: pa.Table, key: str | None) -> WriteToken:
         digest = None if key is None else digest_of_key(self.definition, operation, key)
-        offsets = self._tables.write(self.name, operation, rows, digest=digest)
-        with self._lock:
-            known = self._written
-            later = {number: max(end, known.get(number, 0)) for number, end in offsets.items()}
-            self._written = {**known, **later}
+        offsets = self._tables.write(self.name, operation, rows, digest=digest, by=BY)
         return WriteToken(table=self.name, offsets=offsets)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from frazil.errors import Rejected
 from frazil.log import DIGEST_BYTES, Append, Log, Record, SourceStep, append_of_records
 from frazil.model import Clock, MiB
 from frazil.settings import TopicConfig
-from frazil.tables.changes import Changes, Operation, conformed_rows, encode_changes
+from frazil.tables.changes import BY_HEADER, Changes, Operation, conformed_rows, encode_changes
 from frazil.tables.definition import TableDefinition
 from frazil.tables.keys.kernels import MASK_32, Longs
 from frazil.tables.keys.key_block import block_of, key_array
@@ -51,13 +52,15 @@ def table_appends(
     expects: Mapping[int, int] | None = None,
     digest: bytes | None = None,
     steps: Mapping[int, SourceStep] | None = None,
+    by: str | None = None,
 ) -> list[tuple[int, Append]]:
     """Return what to append to which partition: one batch each. Raises `Malformed` or `TooLarge` if
     a row cannot be written, and what `check_keys` raises; then none is.
 
     `expects` has the offset where a partition must end for its rows to be appended. With a `digest`
     a repetition is not stored again. With `steps`, by partition, rows of other partitions are left
-    out, and these are appended if their step continues the position of its source.
+    out, and these are appended if their step continues the position of its source. `by` is who
+    writes, for the history of rows.
     """
     if definition.feed is not None:
         raise Rejected(
@@ -83,6 +86,8 @@ def table_appends(
             Record(offset=0, timestamp_ms=timestamp_ms, key=None, value=value)
             for value in encode_changes(mine)
         ]
+        if by is not None and records:
+            records[0] = replace(records[0], headers=((BY_HEADER, by.encode()),))
         append = append_of_records(
             records,
             digest=_content_digest(digest, records),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import itertools
 import json
 from collections.abc import Iterator
@@ -16,8 +17,9 @@ import frazil
 from frazil.client import Client, RemoteTable
 from frazil.embedded import Embedded
 from frazil.errors import Conflict, Malformed, Rejected, Unavailable, Unknown
-from frazil.results import Limits, WriteToken
-from frazil.serve.api.tables import NDJSON
+from frazil.model import MiB
+from frazil.results import ARROW, Limits, WriteToken
+from frazil.serve.api.table_rows import NDJSON
 from frazil.serve.routes import endpoints_of
 from frazil.tables import Operation, TableHandle
 from tests.serve.served import Said, Served, served
@@ -59,12 +61,7 @@ def post(there: Served, path: str, body: bytes, query: str = "", **headers: str)
 
 def read_back(there: Served, path: str, *keys: int) -> list[Any]:
     """Rows, with all writes so far."""
-    offsets = {
-        str(part["partition"]): part["written"]
-        for part in there.ask("GET", path).json["status"]["partitions"]
-    }
-    body = {"keys": keys, "at_least": offsets}
-    rows: list[Any] = there.ask("POST", f"{path}/lookup", body).json["rows"]
+    rows: list[Any] = there.ask("POST", f"{path}/lookup", {"keys": keys}).json["rows"]
     return rows
 
 
@@ -87,12 +84,47 @@ def test_rows_from_their_first_write_to_their_end(there: Served, path: str) -> N
     now = datetime.datetime.now(datetime.UTC)
     times = [datetime.datetime.fromisoformat(version["_time"]) for version in history]
     assert now - datetime.timedelta(minutes=10) < times[0] <= times[1] <= now
-    deleted = there.ask("DELETE", f"{path}/rows/1").json["token"]["offsets"]
-    ((_, offset),) = deleted.items()
-    gone = there.ask("GET", f"{path}/rows/1?at_least={offset}")
+    assert there.ask("DELETE", f"{path}/rows?key=1").status == 200
+    gone = there.ask("GET", f"{path}/rows?key=1")
     assert (gone.status, gone.json["error"]["kind"]) == (404, "not_found")
+    assert there.ask("DELETE", f"{path}/rows").status == 400
     assert post(there, path, lines({"id": 2}), "?operation=delete").json["rows"] == 1
     assert read_back(there, path, 1, 2) == []
+
+
+def test_history_says_who(there: Served, path: str) -> None:
+    """A token is never stored, only that it was the same one."""
+    name, token = path.rpartition("/")[2], "0123456789abcdef"
+    post(there, path, lines({"id": 1}), Authorization=f"Bearer {token}")
+    post(there, path, lines({"id": 1}))
+    there.embedded.table(name).upsert([{"id": 1}])
+    there.embedded.execute(f"UPDATE {name} SET name = 'b' WHERE id = 1")
+    versions = there.ask("GET", f"{path}/history?key=1").json["versions"]
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    senders = [
+        f"http:token {digest[:8]}",
+        "http:anyone on this machine",
+        "python",
+        "sql:embedded",
+    ]
+    assert [version["_by"] for version in versions] == senders
+    (partition,) = {
+        p["partition"] for p in there.ask("GET", path).json["status"]["partitions"] if p["written"]
+    }
+    found = there.ask("GET", f"{path}/changes?partition={partition}").json["changes"]
+    assert [change["_by"] for change in found] == senders
+
+
+def test_a_small_body_cannot_become_a_large_one(there: Served, path: str) -> None:
+    """Compressed, it is measured before anything is allocated for it."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    batch = pa.record_batch({"id": pa.repeat(0, 2 * MiB)})
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    said = post(there, path, sink.getvalue().to_pybytes(), **{"Content-Type": ARROW})
+    assert (said.status, said.json["error"]["kind"]) == (413, "too_large")
+    assert "serve.rows_bytes_max" in said.message
 
 
 def test_changes_continue_where_the_last_response_ended(there: Served) -> None:
@@ -224,9 +256,17 @@ def test_python_writes_and_reads_its_own_writes(table: TableHandle | RemoteTable
 def test_pandas_and_polars_are_written(table: TableHandle | RemoteTable) -> None:
     for number, name in enumerate(("pandas", "polars")):
         library = pytest.importorskip(name)
-        table.upsert(library.DataFrame({"id": [number], "name": [name]}))
-        found = table.get(number)
-        assert found is not None and found["name"] == name
+        frame = library.DataFrame({"id": [number], "name": [name]})
+        table.upsert(frame)
+        assert table.get(number) == {"id": number, "name": name, "price": None, "at": None}
+        wide = library.DataFrame({"id": range(900), "name": [f"{n}" * 5000 for n in range(900)]})
+        table.upsert(wide)  # larger than a request may be
+        few = library.DataFrame({"id": range(900), "name": ["ab" * 5000, "c"] * 450})
+        kind = library.Categorical if name == "polars" else "category"
+        column = few["name"].cast(kind) if name == "polars" else few["name"].astype(kind)
+        few = few.with_columns(column) if name == "polars" else few.assign(name=column)
+        table.upsert(few)
+        assert table.get_many([7, 8])["name"].to_pylist() == ["c", "ab" * 5000]
 
 
 def test_python_is_refused_alike(

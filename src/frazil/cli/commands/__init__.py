@@ -10,6 +10,7 @@ upload.py       store a file in a stage
 tail.py         print records as they arrive
 trace.py        show a trace, or list the newest
 services.py     show request rate, error rate and latency of services
+tables.py       list keyed tables, write, look up and follow their rows
 topics.py       list, create, alter, delete and describe topics
 groups.py       list, describe, reset and delete consumer groups
 produce.py      send lines as records to a topic

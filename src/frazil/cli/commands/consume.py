@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from frazil.cli.kafka.brokers import add_brokers, brokers_of
+from frazil.cli.options import positive
 from frazil.cli.terminal.colors import DIM, Colors
 from frazil.cli.times import moment
 from frazil.errors import Malformed
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="start (default), end, an offset, or a time: 15m ago, 2026-11-16T10:00Z",
     )
     add("--follow", "-f", action="store_true", help="wait for new records; --from end implies it")
-    add("--count", type=_count, metavar="N", help="stop after so many records")
+    add("--count", type=positive, metavar="N", help="stop after so many records")
     add("--group", metavar="NAME", help="read as a member of this consumer group, and commit")
     add("--partition", type=_number, metavar="N", help="only this partition")
     add(
@@ -145,12 +146,6 @@ def _start(options: argparse.Namespace) -> StartPosition:
         return StartPosition(kind="offset", number=int(text))
     when = moment(text, SystemClock())
     return StartPosition(kind="time", number=round(when.timestamp() * 1000))
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text} must be a number from 1 on")
-    return int(text)
 
 
 def _number(text: str) -> int:

@@ -11,7 +11,8 @@ metrics.py      metrics over time, labels, exemplars
 tail.py         live tail
 topics.py       topics, their settings and messages
 groups.py       consumer groups
-tables.py       keyed tables: define, write, look up, follow
+tables.py       keyed tables: define and list them
+table_rows.py   rows of keyed tables: write, look up, follow
 dashboards.py   dashboards of the web page
 views.py        saved views of the web page
 queries.py      saved queries

@@ -56,7 +56,8 @@ async def execute(
 
 
 def who_of(authorization: str | None) -> str:
-    """Return who sends a statement, for the audit: a fingerprint of the token, never the token."""
+    """Return who sends a request, for the audit and for the history of rows: a fingerprint of the
+    token, never the token."""
     if authorization is None:
         return ANYONE
     token = authorization.partition(" ")[2].strip().encode("utf-8", "surrogateescape")

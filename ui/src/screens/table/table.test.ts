@@ -34,7 +34,7 @@ test("the key of a row is one that finds it", () => {
 });
 
 function change(_change: ChangeRow["_change"], _offset: number, total: string | null): ChangeRow {
-  return { _change, _offset, _time: null, id: 1, total };
+  return { _change, _offset, _time: null, _by: null, id: 1, total };
 }
 
 test("an update shows what it changed; an insert and a deletion change everything", () => {

@@ -3,12 +3,14 @@
 import type { ColumnBody } from "../../lib/api/types.gen";
 import { jsonText } from "../../lib/format/json";
 
-/** A change as the API returns it: the row after it, and `_change`, `_offset`, `_time`. */
+/** A change as the API returns it: the row after it, and `_change`, `_offset`, `_time`, `_by`. */
 export type ChangeRow = Readonly<Record<string, unknown>> & {
   readonly _change: "insert" | "update" | "delete" | null;
   readonly _offset: number;
   /** Null if the log no longer has the change. */
   readonly _time: string | null;
+  /** Who made the change; null if that is not known. */
+  readonly _by: string | null;
 };
 
 export interface Version {
