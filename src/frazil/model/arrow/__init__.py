@@ -2,6 +2,7 @@
 
     schemas.py        the four telemetry tables
     record_schema.py  the table of any other topic
+    promoted.py       columns of attributes that the settings promote
     types.py          ExportRequest, Decoded, DeadLetter: input and output of the decoder
 
     decoder/          OTLP bytes to Arrow
@@ -13,9 +14,22 @@
 from frazil.model.arrow.decoder.decode import decode, decode_dictionary, warm
 from frazil.model.arrow.decoder.fallback import Decode, dead_letter_rows, decode_prefix
 from frazil.model.arrow.encoder.encode import encode
+from frazil.model.arrow.promoted import (
+    ARROW_TYPES,
+    is_shared,
+    parse_texts,
+    promoted_field,
+    promoted_in,
+    promoted_values,
+    promotion_of,
+    table_with,
+    tables_with,
+    with_filled,
+)
 from frazil.model.arrow.record_schema import HEADER, RECORDS
 from frazil.model.arrow.schemas import (
     DEAD_LETTERS,
+    DICTIONARY,
     DICTIONARY_TABLES,
     LOGS,
     METRICS,
@@ -29,7 +43,9 @@ from frazil.model.arrow.schemas import (
 from frazil.model.arrow.types import DeadLetter, Decoded, ExportRequest
 
 __all__ = [
+    "ARROW_TYPES",
     "DEAD_LETTERS",
+    "DICTIONARY",
     "DICTIONARY_TABLES",
     "HEADER",
     "LOGS",
@@ -50,5 +66,14 @@ __all__ = [
     "decode_prefix",
     "dictionary_field",
     "encode",
+    "is_shared",
+    "parse_texts",
+    "promoted_field",
+    "promoted_in",
+    "promoted_values",
+    "promotion_of",
+    "table_with",
+    "tables_with",
     "warm",
+    "with_filled",
 ]
