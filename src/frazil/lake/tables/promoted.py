@@ -4,14 +4,14 @@ A property of the table says what each is promoted from. The table decides what 
 appender and every compaction fills all promoted columns that it has, whatever its own settings are.
 So two nodes with different settings write the same columns.
 
-Field ids are the next ones of the table, as Iceberg takes them for columns of users. They are in
-the property, and a column that was dropped does not come back, so an id is never used twice.
+Field ids are the next ones of the table, as Iceberg takes them for columns of users. The property
+keeps them: a column that was dropped comes back with its id, and no other column gets that.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -85,13 +85,16 @@ def promoted_change(
     problems: list[str] = []
     added: list[PromotedField] = []
     for column in columns:
-        if any(each.column == column and _is_in(schema, each) for each in recorded):
+        known = next((each for each in recorded if each.column == column), None)
+        if known is not None and _is_in(schema, known):
             continue
         problem = _problem(full_name, table, schema, column, recorded)
-        if problem is None:
-            added.append(PromotedField(column=column, field_id=next_id + len(added)))
-        else:
+        if problem is not None:
             problems.append(problem)
+        elif known is not None:
+            added.append(known)
+        else:
+            added.append(PromotedField(column=column, field_id=next_id + len(added)))
     fields = [
         NestedField(
             each.field_id,
@@ -104,7 +107,7 @@ def promoted_change(
     ]
     return PromotedChange(
         fields=tuple(fields),
-        properties=_properties([*recorded, *added], added),
+        properties=_properties(dict.fromkeys([*recorded, *added]), added),
         problems=tuple(problems),
     )
 
@@ -118,27 +121,26 @@ def _problem(
 ) -> str | None:
     """Return why a column cannot be added, and what to do."""
     other = "set column to another name in the rule of promote"
-    before = [each for each in recorded if each.column.name == column.name]
-    for each in before:
-        if _is_in(schema, each):
+    ids = {field.field_id for field in schema.fields}
+    names = {field.name.lower() for field in schema.fields}
+    for each in recorded:
+        if each.column.name == column.name and each.column != column:
             return (
                 f"column {column.name} is the {each.column.source} in {full_name}, but promote "
                 f"has it for the {column.source}; {other}, or use the same rule again"
             )
-    names = {field.name.lower() for field in schema.fields}
+        if each.column == column and each.field_id in ids:
+            return f"its column {column.name} was renamed or got another type; {other}"
     if column.name in names:
         return f"it has a column {column.name} that was not promoted; {other}"
     past = {field.name.lower() for each in table.schemas().values() for field in each.fields}
-    if before or column.name in past:
-        return (
-            f"its column {column.name} was dropped or renamed, and older files still have it; "
-            f"{other}, or remove the rule: the map {column.map_name} has the values"
-        )
+    if column.name in past.difference(each.column.name for each in recorded):
+        return f"it had a column {column.name}, which older files still have; {other}"
     return None
 
 
 def _properties(
-    recorded: Sequence[PromotedField], added: Sequence[PromotedField]
+    recorded: Iterable[PromotedField], added: Sequence[PromotedField]
 ) -> dict[str, str]:
     if not added:
         return {}

@@ -68,7 +68,7 @@ def narrowed(rows: RowsByTable, columns: Mapping[str, Sequence[str]]) -> RowsByT
 
 def _narrowed(rows: UnfilledRows, columns: Sequence[str]) -> UnfilledRows:
     """Return rows with these columns, but with maps in place of the columns that they lack."""
-    (schema, *_) = (batch.schema for batch in rows.batches)
+    schema = rows.batches[0].schema
     lacking = tuple(name for name in columns if name in rows.columns)
     maps = [each.map_name for each in promoted_in(schema) if each.name in lacking]
     kept = dict.fromkeys([*(name for name in columns if name not in lacking), *maps])
