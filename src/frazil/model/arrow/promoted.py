@@ -112,24 +112,31 @@ def promoted_values(maps: pa.MapArray, column: PromotedColumn) -> pa.Array:
 
 def parse_texts(texts: pa.StringArray, kind: PromotedType) -> pa.Array:
     """Return texts of attributes as values of a type; null for those that are none."""
+    if kind == "VARCHAR":
+        return texts
+    # Most attributes have few values, and parsing one costs more than finding it again.
+    distinct = texts.dictionary_encode()
+    if 2 * len(distinct.dictionary) > len(texts):
+        return _values(texts, kind)
+    return _values(distinct.dictionary, kind).take(distinct.indices)
+
+
+def _values(texts: pa.StringArray, kind: PromotedType) -> pa.Array:
     if kind == "BIGINT":
         return _integers(texts)
     if kind == "DOUBLE":
         return _doubles(texts)
-    if kind == "BOOLEAN":
-        is_true = pc.equal(texts, "true")
-        return pc.if_else(pc.or_(is_true, pc.equal(texts, "false")), is_true, None)
-    return texts
+    is_true = pc.equal(texts, "true")
+    return pc.if_else(pc.or_(is_true, pc.equal(texts, "false")), is_true, None)
 
 
 def _integers(texts: pa.StringArray) -> pa.Array:
     texts = _matching(texts, INTEGER)
-    digits = pc.replace_substring_regex(texts, r"^(-?)0*([0-9])", r"\1\2")
-    is_long = pc.greater(pc.utf8_length(digits), DIGITS_MAX)
+    is_long = pc.greater(pc.binary_length(texts), DIGITS_MAX)
     if not pc.any(is_long).as_py():
-        return digits.cast(LONG)
-    values = pc.if_else(is_long, None, digits).cast(LONG)
-    rest = [int(text) for text in pc.filter(digits, is_long).to_pylist()]
+        return texts.cast(LONG)
+    values = pc.if_else(is_long, None, texts).cast(LONG)
+    rest = [int(_digits(text)) for text in pc.filter(texts, is_long).to_pylist()]
     fitting = [value if LONG_MIN <= value <= LONG_MAX else None for value in rest]
     return pc.replace_with_mask(values, pc.fill_null(is_long, False), pa.array(fitting, LONG))
 
