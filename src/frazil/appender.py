@@ -65,6 +65,7 @@ def run(
             rand=rand,
             auto_flush=not is_once,
             rules=retention_rules(config.retention),
+            promotions=config.promotions,
             on_commit=on_commit,
             fatal_errors=FATAL_ERRORS,
             flush_at_close=False,  # Kafka keeps what is not committed yet

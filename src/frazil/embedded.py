@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -142,12 +143,14 @@ class Embedded:
             for resource in owns:
                 stack.callback(resource.close)
             view = None if lake is None else lake.view
+            promotions = config.promotions
+            schemas = arrow.tables_with(promotions)
             tier = HotTier(
                 disk,
                 log,
                 config.hot,
-                decode=arrow.decode,
-                schemas=arrow.TABLES,
+                decode=partial(arrow.decode, promotions=promotions),
+                schemas=schemas,
                 clock=clock,
                 lake_watermark=None if view is None else view.held,
                 removed_below=None if view is None else view.removed_below,
@@ -184,7 +187,7 @@ class Embedded:
             )
             engine = Engine.open(
                 tier.visible_pieces,
-                arrow.TABLES,
+                schemas,
                 config.query,
                 clock,
                 view,
@@ -230,7 +233,7 @@ class Embedded:
                 register_external(statements, external, engine, loader.tasks)
                 register_loaded_tables(statements, lake, engine, clock=clock, rand=SystemRand())
             register_tables(statements, engine, tables, rand=SystemRand())
-            followers = Followers(log, disk, lake)
+            followers = Followers(log, disk, lake, promotions)
             stack.callback(followers.close)
             rows_max = config.query.rows_max
             opened = cls(

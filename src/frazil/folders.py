@@ -78,6 +78,7 @@ def _lake_of(config: Config, holder: str) -> Iterator[Lake]:
             rand=rand,
             auto_flush=False,
             rules=retention_rules(config.retention),
+            promotions=config.promotions,
         ) as lake,
         closing(
             KeyedTables(
@@ -111,6 +112,7 @@ def open_lake(
             rand=rand,
             auto_flush=auto_flush,
             rules=retention_rules(config.retention),
+            promotions=config.promotions,
             on_spark=on_spark,
             reserve=DiskReserve(RealDisk(config.data), reserve_bytes(config)),
         )

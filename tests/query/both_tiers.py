@@ -6,9 +6,11 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from pyiceberg.catalog import Catalog
 
 from frazil.disk import RealDisk
@@ -17,12 +19,12 @@ from frazil.lake import Appender, LakeView
 from frazil.lake.append.log_source import LogSource
 from frazil.lake.catalog.catalog import open_catalog
 from frazil.log import Log, Record, append_of_records
-from frazil.model import SystemClock
-from frazil.model.arrow import TABLES, decode
+from frazil.model import NO_PROMOTIONS, Promotions, SystemClock
+from frazil.model.arrow import decode, tables_with
 from frazil.query import Engine
 from frazil.settings import HotConfig, LakeConfig, QueryConfig, TopicConfig
+from tests.conformance.cases import NOW_NS, logs, span, spans
 from tests.conformance.cases import log as log_record
-from tests.conformance.cases import logs, span, spans
 from tests.lake.inline_tasks import run_inline
 
 CLOCK = SystemClock()
@@ -54,6 +56,26 @@ class World:
             self.counts["logs"] += ROWS
             self.counts["spans"] += ROWS
 
+    def add_logs(self, *attributes: dict[str, Any]) -> None:
+        """One request of log records with these attributes; those of resource and scope come from
+        the first."""
+        request = ExportLogsServiceRequest()
+        resource_logs = request.resource_logs.add()
+        scope_logs = resource_logs.scope_logs.add()
+        for number, values in enumerate(attributes):
+            record = scope_logs.log_records.add(time_unix_nano=NOW_NS + number)
+            for key, value in values.items():
+                field = {bool: "bool", int: "int", float: "double", str: "string"}[type(value)]
+                of, _, rest = key.partition(":")
+                owners: dict[str, Any] = {
+                    "resource": resource_logs.resource,
+                    "scope": scope_logs.scope,
+                }
+                entry = owners.get(of, record).attributes.add(key=rest or key)
+                setattr(entry.value, f"{field}_value", value)
+        self._put("otlp_logs", request.SerializeToString())
+        self.counts["logs"] += len(attributes)
+
     def add_bad(self) -> None:
         """A request in which one record can never be a row."""
         self._put("otlp_logs", logs(log_record(0), log_record(0, trace_id=b"short")))
@@ -84,25 +106,29 @@ class World:
 
 
 @contextmanager
-def both_tiers(folder: Path, hot: HotConfig | None = None) -> Iterator[World]:
+def both_tiers(
+    folder: Path, hot: HotConfig | None = None, promotions: Promotions = NO_PROMOTIONS
+) -> Iterator[World]:
     with ExitStack() as stack:
         disk = RealDisk(folder)
         log = stack.enter_context(Log.open(disk, clock=CLOCK, rand=random.SystemRandom()))
         for topic in ("otlp_logs", "otlp_spans"):
-            log.create_topic(topic, TopicConfig(awaits_lake=True))
-        view = LakeView(CONFIG, folder)
+            if topic not in {each.name for each in log.topics()}:
+                log.create_topic(topic, TopicConfig(awaits_lake=True))
+        schemas = tables_with(promotions)
+        view = LakeView(CONFIG, folder, promotions)
         stack.callback(view.close)
         tier = HotTier(
             disk,
             log,
             hot or HotConfig(),
-            decode=decode,
-            schemas=TABLES,
+            decode=partial(decode, promotions=promotions),
+            schemas=schemas,
             clock=CLOCK,
             lake_watermark=view.held,
         )
         stack.callback(tier.close)
-        engine = Engine.open(tier.visible_pieces, TABLES, QueryConfig(), CLOCK, view)
+        engine = Engine.open(tier.visible_pieces, schemas, QueryConfig(), CLOCK, view)
         stack.enter_context(engine)
         catalog = open_catalog(CONFIG, folder)
         stack.callback(catalog.close)
@@ -113,6 +139,7 @@ def both_tiers(folder: Path, hot: HotConfig | None = None) -> Iterator[World]:
             run=run_inline,
             clock=CLOCK,
             rand=random.SystemRandom(),
+            promotions=promotions,
         )
         yield World(
             log=log,

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from frazil.errors import InvalidSetting
-from frazil.model import doc
+from frazil.model import Promotions, doc
 from frazil.settings import (
     ExternalConfig,
     HotConfig,
@@ -15,12 +15,14 @@ from frazil.settings import (
     KafkaPortConfig,
     LakeConfig,
     LogConfig,
+    PromoteRule,
     QueryConfig,
     RedactRule,
     ServeConfig,
     StagesConfig,
     TablesConfig,
     is_loopback,
+    promotions_of,
     retention_rules,
 )
 
@@ -45,6 +47,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     redact: Annotated[
         tuple[RedactRule, ...],
         doc("Rules that hash, mask or drop values before they are stored. See docs/limits.md."),
+    ] = ()
+    promote: Annotated[
+        tuple[PromoteRule, ...],
+        doc("Attributes that get a column of their own. See docs/schemas.md."),
     ] = ()
     connections: Annotated[
         dict[str, str],
@@ -74,6 +80,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 "retention",
                 "lake.enabled",
             )
+        promotions_of(self.promote)
         if self.ingest.body_bytes_max + BATCH_OVERHEAD_BYTES > self.log.batch_bytes_max:
             raise InvalidSetting(
                 f"ingest.body_bytes_max ({self.ingest.body_bytes_max}) does not fit into "
@@ -85,6 +92,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         self._check_ports()
         if self.kafka.enabled and self.kafka.host is not None:
             _check_kafka_reach(self.kafka.host, self.kafka, self.ingest)
+
+    @property
+    def promotions(self) -> Promotions:
+        """The columns of `promote`, by table."""
+        return promotions_of(self.promote)
 
     @property
     def kafka_host(self) -> str:

@@ -29,7 +29,7 @@ from frazil.hot.segment.arrow_segment import ArrowSegment, ArrowStream, open_seg
 from frazil.hot.segment.bloom import Bloom, warm
 from frazil.hot.segment.column_stats import ColumnStats
 from frazil.hot.segment.piece import Filter, Piece, SealedLocation, SharedLocation
-from frazil.hot.segment.schema_upgrade import conformed
+from frazil.hot.segment.schema_upgrade import conformed, filled, unfilled_columns
 from frazil.hot.segment.shared_memory import Extent, SharedMemory, read_extent
 from frazil.hot.tier import HotTier
 from frazil.hot.visible import VisiblePieces
@@ -50,7 +50,9 @@ __all__ = [
     "SharedMemory",
     "VisiblePieces",
     "conformed",
+    "filled",
     "open_segment",
     "read_extent",
+    "unfilled_columns",
     "warm",
 ]

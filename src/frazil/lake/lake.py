@@ -39,7 +39,7 @@ from frazil.lake.spark.jobs import do_on, run_on
 from frazil.lake.spark.session import OnSpark, Session
 from frazil.log import ReadableLog
 from frazil.metrics import Counter, Gauge
-from frazil.model import NS_PER_MS, Clock, MiB, Rand, TopicPartition
+from frazil.model import NO_PROMOTIONS, NS_PER_MS, Clock, MiB, Promotions, Rand, TopicPartition
 from frazil.settings import LakeConfig, RetentionRule
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Lake:
         rand: Rand,
         auto_flush: bool,
         rules: Sequence[RetentionRule] = (),
+        promotions: Promotions = NO_PROMOTIONS,
         on_commit: Callable[[Appended], None] = lambda _: None,
         on_spark: OnSpark = lambda _, __: None,
         fatal_errors: tuple[type[FrazilError], ...] = (Fenced,),
@@ -115,9 +116,10 @@ class Lake:
                     f"the lake needs {module}; install it with `pip install 'frazil[lake]'`, or "
                     "set lake.enabled = false to run without the lake"
                 )
-        check_rules(rules)
+        check_rules(rules, promotions)
         self.config = config
         self.rules = rules
+        self.promotions = promotions
         self.data_folder = data_folder
         self._source = source
         self._discarded: dict[TopicPartition, int] = {}  # what the log was told to drop
@@ -136,7 +138,7 @@ class Lake:
             clock,
             on_start=on_spark,
         )
-        self.view = LakeView(config, data_folder)
+        self.view = LakeView(config, data_folder, promotions)
         """What queries see of the tables."""
         self._viewed_ns = 0
         self._view_error: str | None = None
@@ -194,6 +196,7 @@ class Lake:
         rand: Rand,
         auto_flush: bool,
         rules: Sequence[RetentionRule] = (),
+        promotions: Promotions = NO_PROMOTIONS,
         on_spark: OnSpark = lambda _, __: None,
         reserve: DiskReserve | None = None,
     ) -> Lake:
@@ -208,6 +211,7 @@ class Lake:
             rand=rand,
             auto_flush=auto_flush,
             rules=rules,
+            promotions=promotions,
             on_spark=on_spark,
             reserve=reserve,
         ).start()
@@ -307,6 +311,7 @@ class Lake:
                 rand=self._rand,
                 report=self._set_activity,
                 is_disk_short=self._is_disk_short,
+                promotions=self.promotions,
             )
         return self._appender
 

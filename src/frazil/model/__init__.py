@@ -2,6 +2,7 @@
 
 signal.py    Signal: logs, traces, metrics, and their topic and table
 offsets.py   TopicPartition, OffsetRange
+promotion.py PromotedColumn: a column with the value of one attribute
 severity.py  the severity number of a severity text
 time.py      Clock (protocol), SystemClock, SteadyTime, Rand, SystemRand
 settings.py  descriptions of settings, and the check most of them share
@@ -12,6 +13,13 @@ arrow/       telemetry as Arrow: schemas, decoder, encoder
 """
 
 from frazil.model.offsets import OffsetRange, TopicPartition
+from frazil.model.promotion import (
+    NO_PROMOTIONS,
+    PromotedColumn,
+    PromotedOf,
+    PromotedType,
+    Promotions,
+)
 from frazil.model.settings import doc, require_at_least
 from frazil.model.severity import NUMBERS_PER_SEVERITY, SEVERITIES
 from frazil.model.signal import Signal
@@ -19,6 +27,7 @@ from frazil.model.time import NS_PER_MS, Clock, Rand, SteadyTime, SystemClock, S
 from frazil.model.units import GiB, KiB, MiB
 
 __all__ = [
+    "NO_PROMOTIONS",
     "NS_PER_MS",
     "NUMBERS_PER_SEVERITY",
     "SEVERITIES",
@@ -27,6 +36,10 @@ __all__ = [
     "KiB",
     "MiB",
     "OffsetRange",
+    "PromotedColumn",
+    "PromotedOf",
+    "PromotedType",
+    "Promotions",
     "Rand",
     "Signal",
     "SteadyTime",

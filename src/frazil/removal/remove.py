@@ -96,12 +96,12 @@ class Removal:
     def _conditions(self, where: str, table: str | None) -> tuple[list[RowCondition], list[str]]:
         """Return a condition for each table that it fits, and the tables that it does not."""
         if table is not None:
-            return [erasure_condition(table, where)], []
+            return [erasure_condition(table, where, self._lake.promotions)], []
         fitting, skipped = [], []
         error: Malformed | None = None
         for name in (*self._lake.view.pin().tables, *self._lake.view.topic_tables()):
             try:
-                fitting.append(erasure_condition(name, where))
+                fitting.append(erasure_condition(name, where, self._lake.promotions))
             except Malformed as reason:
                 error = error or reason
                 skipped.append(name)

@@ -4,6 +4,7 @@
     ingest.py     IngestConfig
     limits.py     LimitsConfig: limits on the records of a request
     redact.py     RedactRule: what to remove from requests
+    promote.py    PromoteRule: attributes with columns of their own
     hot.py        HotConfig
     lake.py       LakeConfig
     kafka.py      KafkaConfig: the Kafka source of the lake
@@ -32,6 +33,7 @@ from frazil.settings.kafka_port import KafkaPortConfig, split_address
 from frazil.settings.lake import LakeConfig
 from frazil.settings.limits import LimitsConfig
 from frazil.settings.log import LogConfig, TopicConfig
+from frazil.settings.promote import PromoteRule, promotions_of
 from frazil.settings.query import QueryConfig
 from frazil.settings.redact import RedactRule
 from frazil.settings.retention import RetentionRule, retention_rules
@@ -51,6 +53,7 @@ __all__ = [
     "LakeConfig",
     "LimitsConfig",
     "LogConfig",
+    "PromoteRule",
     "QueryConfig",
     "RedactRule",
     "RetentionRule",
@@ -60,6 +63,7 @@ __all__ = [
     "TopicConfig",
     "TransactionsConfig",
     "is_loopback",
+    "promotions_of",
     "retention_rules",
     "split_address",
 ]

@@ -62,5 +62,8 @@ class Piece:
     """The log offsets of these rows; the end is exclusive."""
     location: SealedLocation | SharedLocation | None = None
     """Where another process finds them; None if only this one has them."""
+    unfilled: tuple[str, ...] = ()
+    """Promoted columns that are null in all rows, because the rows are older: their values are in
+    the maps."""
     from_offset: int | None = None
     """There are rows below this offset at the location, which are not part of the piece."""

@@ -13,7 +13,7 @@ from frazil.hot.segment.arrow_segment import ArrowSegment, ArrowStream
 from frazil.hot.segment.column_stats import TIME, ColumnStats
 from frazil.hot.segment.layout import damaged
 from frazil.hot.segment.piece import Piece, SealedLocation
-from frazil.hot.segment.schema_upgrade import conformed
+from frazil.hot.segment.schema_upgrade import conformed, unfilled_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,4 +86,5 @@ def _piece(folder: SegmentFolder, file: ArrowSegment, stream: ArrowStream, numbe
         offset_begin=file.begin_offset,
         offset_end=file.end_offset,
         location=location,
+        unfilled=unfilled_columns(stream.batches[0].schema, schema) if stream.batches else (),
     )

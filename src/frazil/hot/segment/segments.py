@@ -21,6 +21,7 @@ from frazil.hot.segment.arrow_segment import Slots, write_segment
 from frazil.hot.segment.layout import ArrowSegmentHeader
 from frazil.hot.segment.open_segment import for_sealing
 from frazil.hot.segment.piece import Piece
+from frazil.hot.segment.schema_upgrade import filled
 from frazil.hot.segment.sealed import SealedSegment, SegmentFolder, sealed_of
 from frazil.metrics import Counter
 from frazil.model import OffsetRange
@@ -174,5 +175,6 @@ def _rows_of(segments: Sequence[SealedSegment]) -> dict[str, list[pa.RecordBatch
     slots: dict[str, list[pa.RecordBatch]] = {}
     for segment in segments:
         for table, pieces in segment.pieces.items():
-            slots.setdefault(table, []).extend(b for piece in pieces for b in piece.batches)
+            for piece in pieces:
+                slots.setdefault(table, []).extend(filled(piece.batches, piece.unfilled))
     return {table: for_sealing(rows) for table, rows in slots.items()}

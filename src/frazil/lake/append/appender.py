@@ -37,8 +37,17 @@ from frazil.lake.append.slice import Slice, SourcePartition
 from frazil.lake.append.task import DEAD_LETTERS, TaskTarget, WrittenSlice
 from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.files.object_store import open_store
+from frazil.lake.tables.promoted import promoted_fields
 from frazil.metrics import Counter
-from frazil.model import Clock, GiB, Rand, Signal, TopicPartition
+from frazil.model import (
+    NO_PROMOTIONS,
+    Clock,
+    GiB,
+    Promotions,
+    Rand,
+    Signal,
+    TopicPartition,
+)
 from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
@@ -106,8 +115,10 @@ class Appender:
         rand: Rand,
         report: ReportActivity,
         is_disk_short: Callable[[], bool] = lambda: False,
+        promotions: Promotions = NO_PROMOTIONS,
     ) -> None:
         self._source = source
+        self._promotions = promotions
         self._is_disk_short = is_disk_short
         self._catalog = catalog
         self._config = config
@@ -133,13 +144,14 @@ class Appender:
         rand: Rand,
         report: ReportActivity = lambda _: None,
         is_disk_short: Callable[[], bool] = lambda: False,
+        promotions: Promotions = NO_PROMOTIONS,
     ) -> Appender:
         """Create missing tables, take all of them over, and publish their lake watermarks.
 
         Rounds are small while `is_disk_short`: each lets the log give back what it has committed,
         before the next one needs space.
         """
-        appender = cls(source, catalog, config, run, clock, rand, report, is_disk_short)
+        appender = cls(source, catalog, config, run, clock, rand, report, is_disk_short, promotions)
         partitions = source.sources()
         appender._take((*(signal.table for signal in Signal), DEAD_LETTERS))
         appender._take(partition.table for partition in partitions)
@@ -229,7 +241,8 @@ class Appender:
 
         for name in names:
             if name not in self._owned:
-                ensure_table(self._catalog, self._config, name)
+                promoted = self._promotions.get(name, ())
+                ensure_table(self._catalog, self._config, name, promoted)
                 take_over(self._catalog, self._full_name(name), self._name, clock=self._clock)
                 self._owned.add(name)
 
@@ -281,6 +294,7 @@ class Appender:
             rows_location=table.location(),
             dead_location=dead.location(),
             name=f"{self._name[:12]}-{self._target_count:08}",
+            promoted=promoted_fields(table),
             io=table.io,
         )
 

@@ -11,9 +11,10 @@ table references.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,11 +23,12 @@ from frazil.disk import is_full
 from frazil.errors import Overloaded
 from frazil.lake.append.slice import RECORDS, Slice, SourcePartition, records_of, request_of
 from frazil.lake.files.object_store import FileStore, open_store
-from frazil.lake.files.parquet_schema import file_layout_of
+from frazil.lake.files.parquet_schema import ParquetLayout, file_layout_of
 from frazil.lake.files.writer import TableWriter, WrittenFile
-from frazil.lake.tables.record_rows import rows_of
+from frazil.lake.tables.promoted import PromotedField
+from frazil.lake.tables.record_rows import columns_of, rows_of
 from frazil.log import Record
-from frazil.model import MiB, Signal, arrow
+from frazil.model import MiB, Promotions, arrow
 from frazil.model.arrow import Decode, Decoded, ExportRequest, dead_letter_rows, decode_prefix
 from frazil.tracing import OWN_HEADER
 
@@ -47,6 +49,8 @@ class TaskTarget:
     dead_location: str
     name: str
     """Prefix of the file names, unique per task and attempt."""
+    promoted: tuple[PromotedField, ...] = ()
+    """Promoted columns of the table of the rows."""
     io: FileIO | None = field(default=None, repr=False)
     """Reads and writes the URIs; None for local folders. May hold passwords."""
 
@@ -78,7 +82,10 @@ def run_slice(
         open_store(target.rows_location, target.io),
         open_store(target.dead_location, target.io),
         target.name,
-        decode=arrow.decode_dictionary,
+        promoted=target.promoted,
+        decode=partial(
+            arrow.decode_dictionary, promotions=promotions_in(slice.source, target.promoted)
+        ),
         rows_bytes_max=rows_bytes_max,
     )
 
@@ -92,16 +99,19 @@ def write_slice(
     *,
     decode: Decode,
     rows_bytes_max: int,
+    promoted: tuple[PromotedField, ...] = (),
 ) -> WrittenSlice:
-    """Run a task over the records in `batches`.
+    """Run a task over the records in `batches`. What `decode` returns has the promoted columns.
 
     Raises `Conflict` or `Corrupt` from reading, and `Overloaded` when a disk is full.
     """
     source = slice.source
+    schema = columns_of(source.table, promotions_in(source, promoted))
     own_count = 0
     with ExitStack() as undo:
-        rows = _RowBuffer(rows_disk, source.table, name, rows_bytes_max, undo)
-        dead = _RowBuffer(dead_disk, DEAD_LETTERS, name, rows_bytes_max, undo)
+        layout = file_layout_of(source.table, promoted)
+        rows = _RowBuffer(rows_disk, layout, name, rows_bytes_max, undo)
+        dead = _RowBuffer(dead_disk, file_layout_of(DEAD_LETTERS), name, rows_bytes_max, undo)
         try:
             for records in records_of(slice, batches):
                 own_count += sum(_is_own(record) for record in records)
@@ -109,7 +119,7 @@ def write_slice(
                     rows.add(rows_of(records, source.partition))
                     continue
                 requests = [request_of(record, source.partition) for record in records]
-                for decoded in decode_all(decode, source.signal, requests):
+                for decoded in decode_all(decode, source.signal, requests, schema):
                     rows.add(decoded.batch, decoded.saved_bytes)
                     dead.add(
                         dead_letter_rows(source.topic, decoded.dead, requests, arrow.DEAD_LETTERS)
@@ -137,13 +147,20 @@ def _is_own(record: Record) -> bool:
     return any(name == OWN_HEADER for name, _ in record.headers)
 
 
-def decode_all(decode: Decode, signal: str, requests: list[ExportRequest]) -> Iterator[Decoded]:
+def promotions_in(source: SourcePartition, promoted: Sequence[PromotedField]) -> Promotions:
+    """Return the promoted columns of the rows of a source."""
+    return {source.table: tuple(each.column for each in promoted)}
+
+
+def decode_all(
+    decode: Decode, signal: str, requests: list[ExportRequest], schema: pa.Schema
+) -> Iterator[Decoded]:
     """Yield the rows and dead letters of all requests, in order."""
     begin, count = 0, len(requests)
     while begin < len(requests):
         # Never more than the last call decoded: a larger batch would fail again.
         batch = requests[begin : begin + count]
-        decoded, count = decode_prefix(decode, signal, batch, arrow.TABLES[Signal(signal).table])
+        decoded, count = decode_prefix(decode, signal, batch, schema)
         yield decoded
         begin += count
 
@@ -152,9 +169,9 @@ class _RowBuffer:
     """Rows of one table, buffered until there are enough for a file."""
 
     def __init__(
-        self, disk: FileStore, table: str, name: str, bytes_max: int, undo: ExitStack
+        self, disk: FileStore, layout: ParquetLayout, name: str, bytes_max: int, undo: ExitStack
     ) -> None:
-        self._files = TableWriter(disk, file_layout_of(table), name)
+        self._files = TableWriter(disk, layout, name)
         self._bytes_max = bytes_max
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0

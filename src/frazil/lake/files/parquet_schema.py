@@ -13,9 +13,11 @@ from functools import lru_cache
 import pyarrow as pa
 
 from frazil.lake.tables.field_ids import FIELD_IDS
+from frazil.lake.tables.promoted import BOUNDS as PROMOTED_BOUNDS
+from frazil.lake.tables.promoted import PromotedField
 from frazil.lake.tables.properties import BLOOM_COLUMNS, BOUNDS, SORT_COLUMNS, kind_of
 from frazil.lake.tables.record_rows import columns_of
-from frazil.model.arrow import dictionary_field
+from frazil.model.arrow import DICTIONARY, dictionary_field, is_shared, promoted_field
 
 LAYOUTS_MAX = 64
 """Cached layouts; there may be many topics."""
@@ -69,22 +71,34 @@ class ParquetLayout:
     order: tuple[str, ...]
     bloom: tuple[str, ...]
     with_dictionary: list[str]
+    promoted: tuple[PromotedField, ...] = ()
+    """The columns of the schema that are promoted."""
 
 
 @lru_cache(LAYOUTS_MAX)
-def file_layout_of(table: str) -> ParquetLayout:
+def file_layout_of(table: str, promoted: tuple[PromotedField, ...] = ()) -> ParquetLayout:
     """Return the layout of a table's files."""
     kind = kind_of(table)
-    ids = FIELD_IDS[kind]
-    fields = [_with_id(field, field.name, ids) for field in columns_of(table)]
+    added = [promoted_field(each.column, table) for each in promoted]
+    ids = {**FIELD_IDS[kind], **{each.column.name: each.field_id for each in promoted}}
+    bounds = {
+        **BOUNDS[kind],
+        **{each.column.name: PROMOTED_BOUNDS.get(each.column.kind, "") for each in promoted},
+    }
+    fields = [_with_id(field, field.name, ids) for field in (*columns_of(table), *added)]
     leaves = [
-        _leaf(path, field, BOUNDS[kind].get(top.name, ""))
+        _leaf(path, field, bounds.get(top.name, ""))
         for top in fields
         for path, field in _leaves(top, top.name)
     ]
+    shared = {each.column.name for each in promoted if is_shared(each.column)}
     return ParquetLayout(
         schema=pa.schema(fields),
-        numbered_schema=pa.schema(map(dictionary_field, fields)),
+        numbered_schema=pa.schema(
+            field.with_type(DICTIONARY) if field.name in shared else dictionary_field(field)
+            for field in fields
+        ),
+        promoted=promoted,
         leaves=tuple(leaves),
         order=SORT_COLUMNS[kind],
         bloom=BLOOM_COLUMNS[kind],

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from frazil.lake.catalog.own_files import is_own
 from frazil.lake.files.parquet_damage import parquet_damage
 from frazil.lake.files.parquet_schema import FIELD_ID, ParquetLayout
 from frazil.lake.files.writer import GROUP_BYTES_MAX
 from frazil.lake.tables.properties import PARTITION_COLUMN
-from frazil.model import KiB
+from frazil.model import KiB, PromotedColumn
+from frazil.model.arrow import promoted_values
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -39,6 +41,12 @@ class InputFile:
         self.row_count: int = self._file.metadata.num_rows
         self._names = _names_by_id(self._file.schema_arrow)
         self.is_known = _is_known(self._file.schema_arrow, layout)
+        self._computed = {
+            each.column.name: each.column
+            for each in layout.promoted
+            if each.field_id not in self._names or not is_own(path)
+        }
+        """Promoted columns that only a file of ours has for certain: computed from the maps."""
         self._waiting: list[pa.RecordBatch] = []
         self._batches: Iterator[pa.RecordBatch] = iter(())
 
@@ -79,7 +87,11 @@ class InputFile:
         schema = self._layout.schema
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
-        names = [self._names[_id(field)] for field in schema if _id(field) in self._names]
+        needed = dict.fromkeys(
+            [*schema.names, *(each.map_name for each in self._computed_in(schema))]
+        )
+        ids = [_id(self._layout.schema.field(name)) for name in needed]
+        names = [self._names[number] for number in ids if number in self._names]
         for at in range(self._file.num_row_groups):
             # A row group has at most GROUP_BYTES_MAX in memory, which bounds the size of a row.
             rows = self._file.metadata.row_group(at).num_rows
@@ -90,15 +102,21 @@ class InputFile:
 
     def _conformed(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """Return the batch with these columns of the layout."""
-        columns = []
-        for column in schema:
-            name = self._names.get(_id(column))
-            columns.append(
-                pa.nulls(batch.num_rows, column.type)
-                if name is None
-                else batch.column(name).cast(column.type)
-            )
+        columns = [self._column(batch, field) for field in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _column(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+        promoted = self._computed.get(field.name)
+        if promoted is not None:
+            maps = self._column(batch, self._layout.schema.field(promoted.map_name))
+            return promoted_values(maps, promoted)
+        name = self._names.get(_id(field))
+        if name is None:
+            return pa.nulls(batch.num_rows, field.type)
+        return batch.column(name).cast(field.type)
+
+    def _computed_in(self, schema: pa.Schema) -> list[PromotedColumn]:
+        return [self._computed[name] for name in schema.names if name in self._computed]
 
 
 def _names_by_id(schema: pa.Schema) -> dict[int, str]:

@@ -26,6 +26,7 @@ from frazil.lake.maintain.clean_files import CleanFiles
 from frazil.lake.maintain.compaction import CompactionGroup, first_step, groups_of
 from frazil.lake.maintain.maintained import Maintained
 from frazil.lake.maintain.row_condition import RowCondition, retention_condition
+from frazil.lake.tables.promoted import promoted_fields
 from frazil.lake.tables.properties import LOADED, TARGET_BYTES, is_keyed
 from frazil.metrics import Counter
 from frazil.model import Clock, Rand, SteadyTime
@@ -98,8 +99,7 @@ class Maintenance:
         return [name for name in names if self._is_ours(name)]
 
     def _is_ours(self, name: str) -> bool:
-        properties = self._load(name).properties
-        return APPENDER in properties or LOADED in properties
+        return not {APPENDER, LOADED}.isdisjoint(self._load(name).properties)
 
     def _is_loaded(self, name: str) -> bool:
         """Return whether a table is loaded from files: its partitions are not days of `time`."""
@@ -467,6 +467,7 @@ class Maintenance:
                 group=group,
                 location=table.location(),
                 name=f"{self._unique()[:12]}-{at:08}",
+                promoted=promoted_fields(table),
                 io=table.io,
             )
             for at, group in enumerate(groups)

@@ -27,6 +27,7 @@ from frazil.lake.files.writer import GROUP_BYTES_MAX, GROUP_ROWS_MAX, TableWrite
 from frazil.lake.maintain.compaction import CompactionGroup
 from frazil.lake.maintain.input_file import InputFile
 from frazil.lake.spark.jobs import attempt_name
+from frazil.lake.tables.promoted import PromotedField
 from frazil.lake.tables.properties import PARTITION_COLUMN
 from frazil.model import MiB
 
@@ -51,6 +52,8 @@ class MergeTask:
     """URI of the table."""
     name: str
     """Prefix of the file name, unique per task and attempt."""
+    promoted: tuple[PromotedField, ...] = ()
+    """Promoted columns of the table."""
     io: FileIO = field(repr=False)
     """May contain passwords."""
 
@@ -74,7 +77,7 @@ def try_merge(work: MergeTask) -> MergeResult | Corrupt:
 
 def run_merge(work: MergeTask) -> MergeResult:
     """Run a task. Raises `Corrupt` if a file is damaged; no file of the group is changed then."""
-    layout = file_layout_of(work.table)
+    layout = file_layout_of(work.table, work.promoted)
     with ExitStack() as opened:
         inputs = [InputFile(part.path, work.io, layout, opened) for part in work.group.parts]
         plan = _plan([each for each in inputs if each.is_known], layout)

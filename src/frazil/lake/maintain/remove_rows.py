@@ -27,6 +27,7 @@ from frazil.lake.maintain.replace_files import Replacement, replace_files
 from frazil.lake.maintain.row_condition import RowCondition
 from frazil.lake.scan.data_file import PARTITION_MAX, TableFile, root_of
 from frazil.lake.scan.manifests import table_file_of
+from frazil.lake.tables.promoted import promoted_fields
 from frazil.lake.tables.properties import TOPIC, kind_of
 from frazil.model import MiB, Signal, TopicPartition
 
@@ -223,6 +224,7 @@ def read_partial(
             location=table.location(),
             name=f"{name}-{at:08}",
             is_count=is_count,
+            promoted=promoted_fields(table),
             io=table.io,
         )
         for at, file in enumerate(files)

@@ -25,6 +25,7 @@ from frazil.lake.maintain.compaction import CompactionFile
 from frazil.lake.maintain.input_file import InputFile
 from frazil.lake.maintain.row_condition import RowCondition, matching
 from frazil.lake.spark.jobs import attempt_name
+from frazil.lake.tables.promoted import PromotedField
 from frazil.model import MiB, TopicPartition
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class RemovalTask:
     """Prefix of the file name, unique per task and attempt."""
     is_count: bool = False
     """Only count the rows."""
+    promoted: tuple[PromotedField, ...] = ()
+    """Promoted columns of the table."""
     io: FileIO = field(repr=False)
     """May contain passwords."""
 
@@ -82,11 +85,11 @@ def try_remove(work: RemovalTask) -> RemovalResult:
 
 def run_removal(work: RemovalTask) -> RemovalResult:
     """Run a task. Raises `Corrupt` if the file is damaged."""
-    layout = file_layout_of(work.condition.table)
+    layout = file_layout_of(work.condition.table, work.promoted)
     part = work.part
     with ExitStack() as opened:
         source = InputFile(part.path, work.io, layout, opened)
-        count, ends = _count(source, work)
+        count, ends = _count(source, work, layout)
         if count == 0 or work.is_count or count == source.row_count:
             return RemovalResult(part=part, row_count=count, ends=ends)
         if not source.is_known:
@@ -109,11 +112,13 @@ def run_removal(work: RemovalTask) -> RemovalResult:
     return RemovalResult(part=part, row_count=count, file=file, ends=ends)
 
 
-def _count(source: InputFile, work: RemovalTask) -> tuple[int, dict[TopicPartition, int]]:
+def _count(
+    source: InputFile, work: RemovalTask, layout: ParquetLayout
+) -> tuple[int, dict[TopicPartition, int]]:
     """Return the number of rows to remove, and the offset after the last of each partition."""
     count = 0
     ends: dict[TopicPartition, int] = {}
-    for batch in source.batches(BATCH_BYTES, work.condition.columns()):
+    for batch in source.batches(BATCH_BYTES, work.condition.columns_in(layout.schema.names)):
         hits = batch.filter(matching(batch, work.condition.sql))
         if not hits.num_rows:
             continue

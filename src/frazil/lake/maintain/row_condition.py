@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from frazil.errors import InvalidSetting, Malformed, Unknown
 from frazil.lake.tables.properties import PARTITION_COLUMN, TOPIC_PREFIX
 from frazil.lake.tables.record_rows import columns_of
+from frazil.model import NO_PROMOTIONS, Promotions
 from frazil.model.arrow import TABLES
 from frazil.settings import RetentionRule
 
@@ -65,9 +66,8 @@ class RowCondition:
         cuts = tuple(max(time_min_us, min(cut, time_max_us + 1)) for cut in self.cuts_us)
         return (len(cuts), cuts) if self.cuts_us else (self.sql,)
 
-    def columns(self) -> list[str]:
+    def columns_in(self, names: Sequence[str]) -> list[str]:
         """Return the columns that the condition may use, and those that name a row."""
-        names = columns_of(self.table).names
         text = self.sql.lower()
         used = {"_log_partition", "_offset", "topic", PARTITION_COLUMN}
         return [name for name in names if name in used or name.lower() in text]
@@ -105,25 +105,27 @@ def retention_condition(
     )
 
 
-def erasure_condition(table: str, where: str) -> RowCondition:
+def erasure_condition(
+    table: str, where: str, promotions: Promotions = NO_PROMOTIONS
+) -> RowCondition:
     """Return the rows to erase. Raises `Malformed` if the condition does not fit the table."""
-    check_condition(table, where)
+    check_condition(table, where, promotions)
     return RowCondition(table=table, sql=where)
 
 
-def check_rules(rules: Sequence[RetentionRule]) -> None:
+def check_rules(rules: Sequence[RetentionRule], promotions: Promotions = NO_PROMOTIONS) -> None:
     """Raise `InvalidSetting` if a condition does not fit its table."""
     for rule in rules:
         if rule.where is not None:
             try:
-                check_condition(rule.table, rule.where)
+                check_condition(rule.table, rule.where, promotions)
             except Malformed as error:
                 raise InvalidSetting(
                     f"retention.{rule.name!r}: {error}", f"retention.{rule.name}"
                 ) from None
 
 
-def check_condition(table: str, where: str) -> None:
+def check_condition(table: str, where: str, promotions: Promotions = NO_PROMOTIONS) -> None:
     """Raise `Malformed` unless the text is one true-or-false expression over a row's columns."""
     if table not in TABLES and not table.startswith(TOPIC_PREFIX):
         raise Unknown(f"there is no table {table}; tables are {', '.join(TABLES)}")
@@ -135,7 +137,8 @@ def check_condition(table: str, where: str) -> None:
         )
     if WINDOW.search(where):
         raise Malformed("the condition uses a window function; it must be about one row")
-    schema = pa.schema([field.with_nullable(True) for field in columns_of(table)])
+    columns = columns_of(table, promotions)
+    schema = pa.schema([field.with_nullable(True) for field in columns])
     row = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
     try:
         hits = matching(row, where)

@@ -15,6 +15,7 @@ from frazil.lake.read.log_tail import LogTail
 from frazil.lake.read.prefetch import ReadLimits
 from frazil.lake.read.table_reader import TableReader
 from frazil.log import ReadableLog, Start
+from frazil.model import NO_PROMOTIONS, Promotions
 
 if TYPE_CHECKING:
     from frazil.lake.lake import Lake
@@ -23,9 +24,16 @@ if TYPE_CHECKING:
 class Followers:
     """Thread-safe. `close` closes all readers."""
 
-    def __init__(self, log: ReadableLog, disk: Disk, lake: Lake | None) -> None:
+    def __init__(
+        self,
+        log: ReadableLog,
+        disk: Disk,
+        lake: Lake | None,
+        promotions: Promotions = NO_PROMOTIONS,
+    ) -> None:
         """Without a lake, readers get only the rows in the log."""
         self._log = log
+        self._promotions = promotions
         self._disk = disk
         self._lake = lake
         self._lock = threading.Lock()
@@ -44,14 +52,16 @@ class Followers:
             if self._is_closed:
                 raise Unavailable("the data folder is closed")
             self._check_free(name)
-            tail = LogTail.open(self._log, table)
+            tail = LogTail.open(self._log, table, self._promotions)
             with ExitStack() as undo:
                 history = None
                 if self._lake is not None:
                     config = self._lake.config
                     catalog = open_catalog(config, self._lake.data_folder)
                     undo.callback(catalog.close)
-                    history = TableReader.open(catalog, config, tail.table, limits=limits)
+                    history = TableReader.open(
+                        catalog, config, tail.table, limits=limits, promotions=self._promotions
+                    )
                 follower = Follower.open(name, start, disk=self._disk, tail=tail, history=history)
                 undo.pop_all()
             self._open[name] = follower

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from frazil.lake.append.task import decode_all
 from frazil.lake.read.window_reader import WindowRows
 from frazil.lake.tables.record_rows import columns_of, rows_of, table_of
 from frazil.log import ReadableLog, Reader, Record, Start, StoredBatch
-from frazil.model import Signal, arrow
+from frazil.model import NO_PROMOTIONS, Promotions, Signal, arrow
 
 READ_BYTES = 4 * 1024 * 1024
 """Bytes of the log per read: large enough for the decoder to be efficient."""
@@ -22,22 +23,30 @@ READ_BYTES = 4 * 1024 * 1024
 class LogTail:
     """Rows of one topic that are still in the log. Owned by one thread."""
 
-    def __init__(self, log: ReadableLog, topic: str, table: str, signal: str) -> None:
+    def __init__(
+        self,
+        log: ReadableLog,
+        topic: str,
+        table: str,
+        signal: str,
+        promotions: Promotions = NO_PROMOTIONS,
+    ) -> None:
         self.topic = topic
         self.table = table
         self._log = log
         self._signal = signal
+        self._promotions = promotions
         found = log.topic(topic)
         self._topic_id, self._partitions = found.topic_id, found.partitions
         self._readers: dict[int, Reader] = {}
 
     @classmethod
-    def open(cls, log: ReadableLog, name: str) -> LogTail:
+    def open(cls, log: ReadableLog, name: str, promotions: Promotions = NO_PROMOTIONS) -> LogTail:
         """Open a topic by its name or the name of its table. Raise `Unknown` if there is none, and
         `Malformed` if the name is ambiguous."""
         for signal in Signal:
             if name in (signal.topic, signal.table):
-                return cls(log, signal.topic, signal.table, signal)
+                return cls(log, signal.topic, signal.table, signal, promotions)
         known = [topic.name for topic in log.topics()]
         matches = [topic for topic in known if name in (topic, table_of(topic))] or [name]
         if len(matches) > 1:
@@ -105,9 +114,11 @@ class LogTail:
         if self._signal == RECORDS:
             return rows_of(records, partition)
         requests = [request_of(record, partition) for record in records]
-        parts = [decoded.batch for decoded in decode_all(arrow.decode, self._signal, requests)]
-        whole = pa.Table.from_batches(parts, columns_of(self.table)).combine_chunks()
-        (batch,) = whole.to_batches() or [pa.RecordBatch.from_pylist([], columns_of(self.table))]
+        schema = columns_of(self.table, self._promotions)
+        decode = partial(arrow.decode, promotions=self._promotions)
+        parts = [each.batch for each in decode_all(decode, self._signal, requests, schema)]
+        whole = pa.Table.from_batches(parts, schema).combine_chunks()
+        (batch,) = whole.to_batches() or [pa.RecordBatch.from_pylist([], schema)]
         return batch
 
 

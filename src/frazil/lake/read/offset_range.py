@@ -168,9 +168,10 @@ class LogRangeRows:
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows in order. Rows deleted from the log meanwhile come from the lake."""
         slice, done = self.slice, self.slice.begin
+        schema = arrow.TABLES[slice.source.table]
         try:
             for requests in requests_of(slice, slice.origin.read()):
-                for decoded in decode_all(arrow.decode, slice.source.signal, requests):
+                for decoded in decode_all(arrow.decode, slice.source.signal, requests, schema):
                     yield decoded.batch
                 done = requests[-1].offset + 1
         except Conflict:

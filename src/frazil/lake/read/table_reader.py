@@ -34,6 +34,7 @@ from frazil.lake.read.window_reader import (
 )
 from frazil.lake.scan.data_file import TableFile
 from frazil.lake.tables.record_rows import columns_of
+from frazil.model import NO_PROMOTIONS, Promotions
 from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
@@ -51,9 +52,16 @@ ROW_BYTES_MIN = 16
 class TableReader:
     """Reads committed rows; needs neither the log nor Spark. Owned by one thread."""
 
-    def __init__(self, catalog: Catalog, config: LakeConfig, name: str, limits: ReadLimits) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        config: LakeConfig,
+        name: str,
+        limits: ReadLimits,
+        promotions: Promotions = NO_PROMOTIONS,
+    ) -> None:
         self.name = name
-        self.schema = columns_of(name)
+        self.schema = columns_of(name, promotions)
         self._catalog = catalog
         self._config = config
         self._limits = limits
@@ -63,10 +71,16 @@ class TableReader:
 
     @classmethod
     def open(
-        cls, catalog: Catalog, config: LakeConfig, name: str, *, limits: ReadLimits | None = None
+        cls,
+        catalog: Catalog,
+        config: LakeConfig,
+        name: str,
+        *,
+        limits: ReadLimits | None = None,
+        promotions: Promotions = NO_PROMOTIONS,
     ) -> TableReader:
         """Open a reader. The table need not exist yet. The reader owns and closes the catalog."""
-        reader = cls(catalog, config, name, limits or ReadLimits())
+        reader = cls(catalog, config, name, limits or ReadLimits(), promotions)
         reader.refresh()
         return reader
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from frazil.lake.read.offset_windows import Window
 from frazil.lake.scan.data_file import TableFile
+from frazil.model.arrow import promoted_in, promoted_values
 
 POSITION_COLUMNS = ("_log_partition", "_offset", "_row")
 """Columns that identify a row. Tables of records have no `_row`."""
@@ -135,7 +136,9 @@ def read(sized: SizedWindow, fetch: Fetch, schema: pa.Schema) -> WindowRows:
     """Read the rows of a window with the columns of `schema`; columns that an older file lacks are
     null. Raise FileNotFoundError if a file is missing."""
     window = sized.window
-    parts = [_conformed(part, schema) for part in _parts(sized, fetch, schema.names)]
+    promoted = {each.name for each in promoted_in(schema)}
+    names = [name for name in schema.names if name not in promoted]
+    parts = [_conformed(part, schema) for part in _parts(sized, fetch, names)]
     keys = [(name, "ascending") for name in POSITION_COLUMNS if name in schema.names]
     rows = pa.Table.from_batches(parts, schema)
     rows = rows.take(pc.sort_indices(rows, keys)).combine_chunks()
@@ -171,9 +174,13 @@ def _is_in_window(batch: pa.RecordBatch, window: Window) -> pa.Array:
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with exactly the columns of a schema."""
+    """Return the batch with exactly the columns of a schema. Promoted ones are computed: a file
+    may be older, or have another column of that name."""
+    promoted = {each.name: each for each in promoted_in(schema)}
     columns = [
-        batch.column(field.name).cast(field.type)
+        promoted_values(batch.column(promoted[field.name].map_name), promoted[field.name])
+        if field.name in promoted
+        else batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names
         else pa.nulls(batch.num_rows, field.type)
         for field in schema

@@ -40,6 +40,8 @@ class TableFile:
     """Columns that are null in every row."""
     partition: str = ""
     """Iceberg partition as written in paths: `time_day=2026-11-16`."""
+    field_ids: frozenset[int] = frozenset()
+    """Ids of its columns, of a file that certainly was written by us."""
     deletes: str | None = None
     """Path of the file with its dead positions, relative to the root; only in keyed tables."""
     dead_count: int = 0
@@ -117,6 +119,13 @@ class TableView:
     """Ids of the topics of the rows, if known."""
     table_id: str | None = None
     """Id of a keyed table; None for others."""
+    promoted: Mapping[str, int | None] = field(default_factory=dict)
+    """Promoted column of the settings -> its id in the table; None if it is not there."""
+
+    def unfilled(self, file: TableFile) -> tuple[str, ...]:
+        """Return the promoted columns that must be computed from the maps of a file: it is older,
+        or another program has written it, which may have left them out."""
+        return tuple(name for name, i in self.promoted.items() if i not in file.field_ids)
 
     @property
     def row_count(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from pyiceberg.conversions import from_bytes
@@ -14,6 +15,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import IntegerType, LongType, PrimitiveType, StringType, TimestamptzType
 
+from frazil.lake.catalog.own_files import is_own
 from frazil.lake.scan.data_file import Bounds, TableFile, plain_location
 from frazil.lake.scan.position_deletes import deleted_path
 from frazil.lake.tables.properties import PARTITION_COLUMN
@@ -151,8 +153,19 @@ def table_file_of(
             field.name for field in schema.fields if isinstance(field.field_type, TimestamptzType)
         ),
         empty=frozenset(_empty(file, schema)),
+        field_ids=_ids_of(file),
         partition=partition,
     )
+
+
+def _ids_of(file: DataFile) -> frozenset[int]:
+    return _shared(frozenset(file.value_counts or {}) if is_own(file.file_path) else frozenset())
+
+
+@lru_cache
+def _shared(ids: frozenset[int]) -> frozenset[int]:
+    """Return one object for equal ids: there may be many files."""
+    return ids
 
 
 def _has_time(schema: Schema) -> bool:

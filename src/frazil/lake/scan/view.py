@@ -47,8 +47,10 @@ from frazil.lake.loaded.ledger import LEDGER, read_ledger
 from frazil.lake.loaded.load_table import arrow_schema
 from frazil.lake.scan.data_file import TablesView, TableView, plain_location, root_of
 from frazil.lake.scan.snapshot_info import snapshots_of
+from frazil.lake.tables.promoted import promoted_fields
 from frazil.lake.tables.properties import TABLE_ID, TOPIC_PREFIX, is_keyed
 from frazil.lake.tables.record_rows import columns_of
+from frazil.model import NO_PROMOTIONS, Promotions
 from frazil.model.arrow import TABLES
 from frazil.settings import LakeConfig
 
@@ -68,8 +70,11 @@ NAMES = (*(name for name in TABLES if name != DEAD_LETTERS), DEAD_LETTERS)
 class LakeView:
     """Thread-safe. Needs PyIceberg but not Java."""
 
-    def __init__(self, config: LakeConfig, data_folder: Path) -> None:
+    def __init__(
+        self, config: LakeConfig, data_folder: Path, promotions: Promotions = NO_PROMOTIONS
+    ) -> None:
         self._config = config
+        self._promotions = promotions
         self._data_folder = data_folder
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
@@ -205,7 +210,7 @@ class LakeView:
     def _loaded(self, catalog: Catalog | None, last: TablesView | None) -> TablesView:
         names = (*sorted(self._topics), *NAMES)
         if catalog is None:
-            return TablesView(tables={name: _empty_view(name) for name in names})
+            return TablesView(tables={name: self._empty_view(name) for name in names})
         known = {} if last is None else last.tables
         tables: dict[str, TableView] = {}
         is_new = False
@@ -213,7 +218,7 @@ class LakeView:
             table = self._load(catalog, name)
             before = self._tables.get(name)
             if table is None:
-                tables[name] = _empty_view(name)
+                tables[name] = self._empty_view(name)
                 self._tables.pop(name, None)
             elif before is not None and before.metadata_location == table.metadata_location:
                 tables[name] = known[name]
@@ -247,13 +252,14 @@ class LakeView:
         snapshots = tuple(snapshots_of(table.metadata))
         view = TableView(
             name=name,
-            schema=_schema(name, table),
+            schema=_schema(name, table, self._promotions),
             root=root,
             snapshots=snapshots,
             tags={name: ref.snapshot_id for name, ref in table.metadata.refs.items()},
             removed=removed_offsets(table),
             topic_ids=topic_ids(table),
             table_id=table.properties.get(TABLE_ID),
+            promoted=self._promoted(name, table),
         )
         if snapshot is None:
             return view
@@ -267,6 +273,16 @@ class LakeView:
             refusal=_refusal(table, snapshot, manifests),
         )
 
+    def _promoted(self, name: str, table: Table) -> dict[str, int | None]:
+        """Return the promoted columns of the settings, with their ids in the table."""
+        ids = {each.column: each.field_id for each in promoted_fields(table)}
+        return {column.name: ids.get(column) for column in self._promotions.get(name, ())}
+
+    def _empty_view(self, name: str) -> TableView:
+        is_ours = name in TABLES or is_of_topic(name)
+        schema = columns_of(name, self._promotions) if is_ours else pa.schema([])
+        return TableView(name=name, schema=schema)
+
     def _evict_manifests(self) -> None:
         pinned = [
             (table, snapshot)
@@ -279,11 +295,6 @@ class LakeView:
 
 def is_of_topic(name: str) -> bool:
     return name.startswith(TOPIC_PREFIX)
-
-
-def _empty_view(name: str) -> TableView:
-    is_ours = name in TABLES or is_of_topic(name)
-    return TableView(name=name, schema=columns_of(name) if is_ours else pa.schema([]))
 
 
 def _location(catalog: Catalog, full_name: str) -> str | None:
@@ -304,11 +315,11 @@ def _location(catalog: Catalog, full_name: str) -> str | None:
         return session.scalar(statement)
 
 
-def _schema(name: str, table: Table) -> pa.Schema:
+def _schema(name: str, table: Table, promotions: Promotions) -> pa.Schema:
     if name not in TABLES and not is_of_topic(name):
         return pa.schema([field.remove_metadata() for field in arrow_schema(table.schema())])
     required = {field.name for field in table.schema().fields if field.required}
-    columns = columns_of(name)
+    columns = columns_of(name, promotions)
     return pa.schema([f if f.name in required else f.with_nullable(True) for f in columns])
 
 

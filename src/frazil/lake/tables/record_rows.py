@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from frazil.lake.tables.properties import TOPIC_PREFIX
 from frazil.log import Record
-from frazil.model.arrow import HEADER, RECORDS, TABLES
+from frazil.model import NO_PROMOTIONS, Promotions
+from frazil.model.arrow import HEADER, RECORDS, table_with
 
 NAME_LENGTH_MAX = 200
 """A table's name is also a folder's, which has at most 255 bytes, and some catalogs add to it."""
@@ -31,9 +32,11 @@ TIME_MS_MAX = (2**63 - 1) // 1000
 """Largest time that fits in microseconds. `time` is clamped to it; `timestamp_ms` is exact."""
 
 
-def columns_of(table: str) -> pa.Schema:
+def columns_of(table: str, promotions: Promotions = NO_PROMOTIONS) -> pa.Schema:
     """Return the Arrow schema of any table of ours."""
-    return RECORDS if table.startswith(TOPIC_PREFIX) else TABLES[table]
+    if table.startswith(TOPIC_PREFIX):
+        return RECORDS
+    return table_with(table, promotions.get(table, ()))
 
 
 def table_of(topic: str) -> str:

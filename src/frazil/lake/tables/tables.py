@@ -12,7 +12,7 @@ that come in a commit. So a table is staged first and then created by a commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -48,8 +48,9 @@ from pyiceberg.table.update import (
 
 from frazil.errors import Conflict, Unavailable
 from frazil.lake.catalog.catalog import catalog_calls, ensure_namespace
-from frazil.lake.tables.evolution import MergedSchema, merge
+from frazil.lake.tables.evolution import merge
 from frazil.lake.tables.field_ids import FIELD_IDS
+from frazil.lake.tables.promoted import promoted_change
 from frazil.lake.tables.properties import (
     PARTITION_COLUMN,
     REQUIRED_PROPERTIES,
@@ -57,6 +58,7 @@ from frazil.lake.tables.properties import (
     properties_of,
 )
 from frazil.lake.tables.schema import schema_of, sort_order_of, spec_of
+from frazil.model import PromotedColumn
 
 if TYPE_CHECKING:
     from frazil.settings import LakeConfig
@@ -71,7 +73,9 @@ ATTEMPTS_MAX = 10
 """Commits of others may interfere once or twice; ten times means something is wrong."""
 
 
-def ensure_table(catalog: Catalog, config: LakeConfig, name: str) -> Table:
+def ensure_table(
+    catalog: Catalog, config: LakeConfig, name: str, promoted: Sequence[PromotedColumn] = ()
+) -> Table:
     """Return the table with every column we write, after creating or updating it if needed.
 
     Raise `Unavailable` if it was altered so that our rows do not fit or if the catalog cannot be
@@ -91,7 +95,7 @@ def ensure_table(catalog: Catalog, config: LakeConfig, name: str) -> Table:
         )
 
     return keep_current(
-        catalog, config, name, create, lambda table: _updates(table, name, full_name)
+        catalog, config, name, create, lambda table: _updates(table, name, full_name, promoted)
     )
 
 
@@ -196,17 +200,29 @@ def create_table(
     logger.info("table created", extra={"table": identifier, "location": staged.location})
 
 
-def _updates(table: Table, name: str, full_name: str) -> tuple[TableUpdate, ...]:
+def _updates(
+    table: Table, name: str, full_name: str, promoted: Sequence[PromotedColumn] = ()
+) -> tuple[TableUpdate, ...]:
     """Return the updates that the table needs before our rows fit; usually none."""
     merged = merge(full_name, schema_of(name), table.schema())
-    problems = [*merged.problems, *_layout_problems(table, full_name, name)]
+    change = promoted_change(full_name, name, table, merged.schema, promoted)
+    problems = [*merged.problems, *change.problems, *_layout_problems(table, full_name, name)]
     if problems:
         raise Unavailable(
             f"the table {full_name} does not fit our rows: {'; '.join(problems)}. Undo that, or "
             f"rename the table (ALTER TABLE {full_name} RENAME TO ...): then a new one is created, "
             "which starts with the rows that the log still has"
         )
-    return (*_schema_updates(table, merged), *_property_updates(table, name))
+    schema = merged.schema
+    if change.fields:
+        schema = Schema(
+            *schema.fields, *change.fields, identifier_field_ids=schema.identifier_field_ids
+        )
+    added = [*merged.added, *(field.name for field in change.fields)]
+    return (
+        *_schema_updates(table, schema, added),
+        *_property_updates(table, name, change.properties),
+    )
 
 
 def _layout_problems(table: Table, full_name: str, name: str) -> list[str]:
@@ -229,20 +245,22 @@ def _spec_text(table: Table) -> str:
     return ", ".join(terms) or "nothing"
 
 
-def _schema_updates(table: Table, merged: MergedSchema) -> tuple[TableUpdate, ...]:
-    if not merged.added:
+def _schema_updates(table: Table, schema: Schema, added: Sequence[str]) -> tuple[TableUpdate, ...]:
+    if not added:
         return ()
     schema_id = max(table.schemas()) + 1
-    logger.info("columns added", extra={"table": table.name(), "columns": merged.added})
+    logger.info("columns added", extra={"table": table.name(), "columns": added})
     return (
-        AddSchemaUpdate(schema=merged.schema.model_copy(update={"schema_id": schema_id})),
+        AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": schema_id})),
         SetCurrentSchemaUpdate(),
     )
 
 
-def _property_updates(table: Table, name: str) -> tuple[TableUpdate, ...]:
-    """Return missing and required properties. Other properties that a user has set stay."""
-    expected = properties_of(name) | table.properties | REQUIRED_PROPERTIES
+def _property_updates(
+    table: Table, name: str, changed: Mapping[str, str]
+) -> tuple[TableUpdate, ...]:
+    """Return missing, changed and required properties. Others that a user has set stay."""
+    expected = properties_of(name) | table.properties | dict(changed) | REQUIRED_PROPERTIES
     changes = {key: value for key, value in expected.items() if table.properties.get(key) != value}
     return (SetPropertiesUpdate(updates=changes),) if changes else ()
 

@@ -3,6 +3,7 @@
     schemas.py        the four telemetry tables
     record_schema.py  the table of any other topic
     load_ledger.py    which files a table was loaded from
+    promoted.py       columns of attributes that the settings promote
     types.py          ExportRequest, Decoded, DeadLetter: input and output of the decoder
 
     decoder/          OTLP bytes to Arrow
@@ -23,9 +24,22 @@ from frazil.model.arrow.load_ledger import (
     tried_keys,
     with_entries,
 )
+from frazil.model.arrow.promoted import (
+    ARROW_TYPES,
+    is_shared,
+    parse_texts,
+    promoted_field,
+    promoted_in,
+    promoted_values,
+    promotion_of,
+    table_with,
+    tables_with,
+    with_filled,
+)
 from frazil.model.arrow.record_schema import HEADER, RECORDS
 from frazil.model.arrow.schemas import (
     DEAD_LETTERS,
+    DICTIONARY,
     DICTIONARY_TABLES,
     LOGS,
     METRICS,
@@ -39,7 +53,9 @@ from frazil.model.arrow.schemas import (
 from frazil.model.arrow.types import DeadLetter, Decoded, ExportRequest
 
 __all__ = [
+    "ARROW_TYPES",
     "DEAD_LETTERS",
+    "DICTIONARY",
     "DICTIONARY_TABLES",
     "HEADER",
     "LEDGER_SCHEMA",
@@ -64,8 +80,17 @@ __all__ = [
     "decode_prefix",
     "dictionary_field",
     "encode",
+    "is_shared",
     "loaded_keys",
+    "parse_texts",
+    "promoted_field",
+    "promoted_in",
+    "promoted_values",
+    "promotion_of",
+    "table_with",
+    "tables_with",
     "tried_keys",
     "warm",
     "with_entries",
+    "with_filled",
 ]

@@ -13,9 +13,10 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from frazil.model.arrow import promoted_in
 from frazil.query.plan.plan import TableScans
 from frazil.query.plan.session import may_name_views
-from frazil.query.scan.table_rows import LIVE, RowsByTable, TableRows
+from frazil.query.scan.table_rows import LIVE, RowsByTable, TableRows, UnfilledRows
 from frazil.results import tokens
 
 _BEFORE_ALL = frozenset({"select", "distinct", "all", ",", ".", "("})
@@ -74,8 +75,20 @@ def narrowed(rows: RowsByTable, columns: Mapping[str, Sequence[str]]) -> RowsByT
         table: replace(
             table_rows,
             batches=[batch.select(columns[table]) for batch in table_rows.batches],
+            unfilled=[_narrowed(rows, columns[table]) for rows in table_rows.unfilled],
             versions=[batch.select([*columns[table], LIVE]) for batch in table_rows.versions],
             columns=columns[table],
         )
         for table, table_rows in rows.items()
     }
+
+
+def _narrowed(rows: UnfilledRows, columns: Sequence[str]) -> UnfilledRows:
+    """Return rows with these columns, but with maps in place of the columns that they lack."""
+    schema = rows.batches[0].schema
+    lacking = tuple(name for name in columns if name in rows.columns)
+    maps = [each.map_name for each in promoted_in(schema) if each.name in lacking]
+    kept = dict.fromkeys([*(name for name in columns if name not in lacking), *maps])
+    return UnfilledRows(
+        columns=lacking, batches=[batch.select(list(kept)) for batch in rows.batches]
+    )

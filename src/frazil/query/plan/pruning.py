@@ -111,7 +111,10 @@ def prune(
     kept = []
     for rows in tier_rows:
         pieces = [(piece, _reason_to_skip(piece, conditions, window)) for piece in rows.pieces]
-        files = [(file, _reason_to_skip_file(file, conditions, window)) for file in rows.files]
+        files = [
+            (file, _reason_to_skip_file(file, _applicable(rows, file, conditions), window))
+            for file in rows.files
+        ]
         skipped.update(reason for _, reason in (*pieces, *files) if reason is not None)
         kept.append(
             replace(
@@ -127,6 +130,15 @@ def prune(
         row_count=sum(part.row_count for rows in tier_rows for part in rows.parts),
         skipped=tuple(skipped.items()),
     )
+
+
+def _applicable(rows: TierRows, file: TableFile, conditions: Conditions) -> Conditions:
+    """Leave out conditions on promoted columns that a file lacks: its statistics are of a column
+    that queries do not read."""
+    if rows.view is None or conditions.keys().isdisjoint(rows.view.promoted):
+        return conditions
+    unfilled = rows.view.unfilled(file)
+    return {name: each for name, each in conditions.items() if name not in unfilled}
 
 
 def _prune_keyed(rows: TierRows, conditions: Conditions, bounds: SegmentBounds) -> PrunedScan:

@@ -20,7 +20,9 @@ from datafusion import (
     column,
 )
 
+from frazil.model.arrow import METRICS
 from frazil.query.functions.register import QueryContext, functions
+from frazil.query.scan.filled import filled_frame
 from frazil.query.scan.parquet_scan import parquet_frame, union
 from frazil.query.scan.table_rows import LIVE, TableRows
 from frazil.query.sql.entry_spans import VIEW as ENTRY_SPANS
@@ -99,13 +101,28 @@ def _settings(partitions: int) -> SessionConfig:
 
 def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: TableRows) -> None:
     """Register the rows of a table."""
-    if not rows.scans and not rows.versions:
+    if not (rows.scans or rows.versions or rows.unfilled):
         _add_batches(session, name, schema, rows.batches)
         return
+    columns = rows.columns or schema.names
     frames = [
-        parquet_frame(session, rows.lake_schema or schema, scan, f"{_host(name)}-{index}")
+        filled_frame(
+            parquet_frame(
+                session,
+                _without(rows.lake_schema or schema, scan.unfilled),
+                scan,
+                f"{_host(name)}-{index}",
+            ),
+            schema,
+            columns,
+            scan.unfilled,
+        )
         for index, scan in enumerate(rows.scans)
     ]
+    for index, unfilled in enumerate(rows.unfilled):
+        older = f"_older_{index}_{name}"
+        _add_batches(session, older, unfilled.batches[0].schema, unfilled.batches)
+        frames.append(filled_frame(session.table(older), schema, columns, unfilled.columns))
     if rows.batches:
         hot = f"_hot_{name}"
         _add_batches(session, hot, schema, rows.batches)
@@ -114,7 +131,11 @@ def add_table(session: SessionContext, name: str, schema: pa.Schema, rows: Table
         versions = f"_versions_{name}"
         _add_batches(session, versions, schema, [*_sliced(rows.versions)])
         frames.append(session.table(versions).filter(column(LIVE)))
-    session.register_view(name, union(frames, rows.columns or schema.names))
+    session.register_view(name, union(frames, columns))
+
+
+def _without(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name not in names]) if names else schema
 
 
 def _sliced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -153,9 +174,11 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 def add_views(session: SessionContext) -> None:
     """Register all views: five over the session's `metrics` table, one over `spans`."""
     add_entry_spans(session)
+    names = session.table("metrics").schema().names
+    promoted = "".join(f', "{name}"' for name in names if name not in METRICS.names)
     for name, (kind, columns) in VIEWS.items():
-        select = f"SELECT {_COMMON}{columns}{_REST} FROM metrics WHERE metric_type = '{kind}'"
-        session.register_view(name, session.sql(select))
+        select = f"SELECT {_COMMON}{columns}{_REST}{promoted} FROM metrics"
+        session.register_view(name, session.sql(f"{select} WHERE metric_type = '{kind}'"))
 
 
 def add_entry_spans(session: SessionContext) -> None:
@@ -200,6 +223,7 @@ def columns_by_table(schemas: Mapping[str, pa.Schema]) -> dict[str, list[str]]:
     names = {table: list(schema.names) for table, schema in schemas.items()}
     for view, (_, columns) in VIEWS.items():
         listed = f"{_COMMON}{columns}{_REST}".replace(_VALUE, "value, value_double, value_int, ")
-        names[view] = [name.strip() for name in listed.split(",")]
+        promoted = [name for name in names.get("metrics", ()) if name not in METRICS.names]
+        names[view] = [*(name.strip() for name in listed.split(",")), *promoted]
     names[ENTRY_SPANS] = names["spans"]
     return names

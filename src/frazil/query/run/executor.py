@@ -119,6 +119,8 @@ class Executor:
         schema = self.schemas_of(query.sql)[count_query.table]
         if not is_plain(parts) or not parts[0].parts or not count_query.suits(schema):
             return None
+        if any(not set(count_query.columns).isdisjoint(part.unfilled) for part in parts[0].parts):
+            return None  # their values are only in the maps
         batches = self._counts.of(parts[0], count_query.columns)
         if batches is None:
             return None

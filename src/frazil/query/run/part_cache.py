@@ -16,7 +16,14 @@ import pyarrow as pa
 
 from frazil.disk import RealDisk, descriptor_path
 from frazil.errors import Corrupt
-from frazil.hot import ArrowSegment, Extent, conformed, open_segment, read_extent
+from frazil.hot import (
+    ArrowSegment,
+    Extent,
+    conformed,
+    open_segment,
+    read_extent,
+    unfilled_columns,
+)
 from frazil.query.run.copied_rows import with_all_columns
 from frazil.query.run.frozen_files import frozen_part
 from frazil.query.run.references import FileRef, PieceRef, Position, RowRefs, ScanRefs, SealedRef
@@ -37,7 +44,7 @@ class PartCache:
         self._segments: OrderedDict[tuple[str, int], ArrowSegment] = OrderedDict()
         self._pieces: dict[tuple[str, int], dict[tuple[int, int | None], PiecePart]] = {}
         """By segment; then by stream and offset."""
-        self._files: OrderedDict[tuple[str, str], FilePart] = OrderedDict()
+        self._files: OrderedDict[tuple[str, FileRef], FilePart] = OrderedDict()
         self._rows = RowSegmentCache()
 
     def scans(
@@ -68,7 +75,7 @@ class PartCache:
         )
 
     def _file(self, root: str, ref: FileRef) -> FilePart:
-        key = (root, ref.path)
+        key = (root, ref)
         part = self._files.get(key)
         if part is None:
             part = self._files[key] = FilePart(
@@ -76,6 +83,7 @@ class PartCache:
                 row_count=ref.row_count,
                 time_min_us=ref.time_min_us,
                 time_max_us=ref.time_max_us,
+                unfilled=ref.unfilled,
             )
             if len(self._files) > FILES_MAX:
                 self._files.popitem(last=False)
@@ -105,10 +113,12 @@ class PartCache:
         pieces = self._pieces[key]
         part = pieces.get((sealed.stream, ref.from_offset))
         if part is None:
-            batches = [conformed(b, schema) for b in segment.streams[sealed.stream].batches]
+            written = segment.streams[sealed.stream].batches
+            batches = [conformed(batch, schema) for batch in written]
+            unfilled = unfilled_columns(written[0].schema, schema) if written else ()
             if ref.from_offset is not None:
                 batches = [batch_from(batch, ref.from_offset) for batch in batches]
-            part = pieces[sealed.stream, ref.from_offset] = _part(ref, batches)
+            part = pieces[sealed.stream, ref.from_offset] = _part(ref, batches, unfilled)
         return part
 
     def drop_missing(self) -> None:
@@ -143,10 +153,13 @@ def _copied(file: int, position: Position) -> list[pa.RecordBatch]:
     return list(pa.ipc.open_stream(buffer))
 
 
-def _part(ref: PieceRef, batches: Sequence[pa.RecordBatch]) -> PiecePart:
+def _part(
+    ref: PieceRef, batches: Sequence[pa.RecordBatch], unfilled: tuple[str, ...] = ()
+) -> PiecePart:
     return PiecePart(
         batches=tuple(batch for batch in batches if batch.num_rows),
         row_count=ref.row_count,
         time_min_us=ref.time_min_us,
         time_max_us=ref.time_max_us,
+        unfilled=unfilled,
     )

@@ -71,6 +71,8 @@ class FileRef(msgspec.Struct, frozen=True, array_like=True):
     row_count: int
     time_min_us: int | None
     time_max_us: int | None
+    unfilled: tuple[str, ...] = ()
+    """Promoted columns that it lacks."""
 
 
 class SegmentRef(msgspec.Struct, frozen=True, array_like=True):
@@ -169,7 +171,13 @@ def _scan_refs(
             for piece in rows.pieces
         ],
         files=[
-            FileRef(file.path, file.row_count, file.time_min_us, file.time_max_us)
+            FileRef(
+                file.path,
+                file.row_count,
+                file.time_min_us,
+                file.time_max_us,
+                () if view is None else view.unfilled(file),
+            )
             for file in rows.files
         ],
         root=None if view is None else view.root,
@@ -185,7 +193,7 @@ def _piece_ref(
     copies: _Copies,
     memory_index: Callable[[int], int],
 ) -> PieceRef:
-    from frazil.hot import SealedLocation, SharedLocation
+    from frazil.hot import SealedLocation, SharedLocation, filled
 
     location, rest = piece.location, piece.batches
     sealed = shared = None
@@ -201,6 +209,7 @@ def _piece_ref(
         rest = piece.batches[len(location.extents) :]
     else:
         from_offset = None  # the batches that are copied have no other rows
+        rest = filled(rest, [name for name in piece.unfilled if name in columns])
     copied = copies.add(matching_batches(rest, conditions, columns)) if rest else None
     return PieceRef(
         piece.row_count,

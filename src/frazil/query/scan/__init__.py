@@ -9,6 +9,7 @@ parquet_scan.py     ParquetScan: data files, read by DataFusion
 external.py         external tables, as they are found and fetched by others
 audit_table.py      the table of statements
 copy_history.py     the `copy_history` table
+filled.py           promoted columns of older rows, from their maps
 pipe_history.py     the `pipe_history` table
 snapshots_table.py  the `snapshots` table
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -20,6 +21,17 @@ class ParquetScan(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...]
     where: str | None = None
     """SQL filter on their rows; None to read all."""
+    unfilled: tuple[str, ...] = ()
+    """Promoted columns that they lack: their values are in the maps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfilledRows:
+    """Rows in memory without some promoted columns."""
+
+    columns: tuple[str, ...]
+    """Those columns, whose values are in the maps."""
+    batches: Sequence[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +41,7 @@ class TableRows:
     batches: Sequence[pa.RecordBatch] = ()
     versions: Sequence[pa.RecordBatch] = ()
     """Row versions of keyed tables: those are rows whose last column, `LIVE`, is true."""
+    unfilled: Sequence[UnfilledRows] = ()
     scans: Sequence[ParquetScan] = ()
     lake_schema: pa.Schema | None = None
     """All columns of the table, with the types of its data files."""
@@ -38,7 +51,7 @@ class TableRows:
     @property
     def scan_count(self) -> int:
         """How many inputs DataFusion reads for one scan of the table."""
-        other = bool(self.versions) + len(self.scans)
+        other = bool(self.versions) + len(self.unfilled) + len(self.scans)
         return other + bool(self.batches or not other)
 
 
@@ -56,6 +69,8 @@ class PiecePart:
     row_count: int
     time_min_us: int | None
     time_max_us: int | None
+    unfilled: tuple[str, ...] = ()
+    """Promoted columns that are null in all rows, because the rows are older."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
@@ -66,6 +81,8 @@ class FilePart:
     row_count: int
     time_min_us: int | None
     time_max_us: int | None
+    unfilled: tuple[str, ...] = ()
+    """Promoted columns that it lacks."""
 
 
 Part = PiecePart | FilePart
@@ -99,13 +116,34 @@ def is_plain(scans: Sequence[ScanParts]) -> bool:
 
 def rows_of(scans: Sequence[ScanParts]) -> TableRows:
     """Return all rows of one table, for DataFusion."""
+    pieces = _by_unfilled(piece for scan in scans for piece in scan.pieces)
+    batches = {names: [b for piece in some for b in piece.batches] for names, some in pieces}
     return TableRows(
-        batches=[batch for scan in scans for piece in scan.pieces for batch in piece.batches],
+        batches=batches.pop((), []),
+        unfilled=[UnfilledRows(columns=names, batches=some) for names, some in batches.items()],
         versions=[batch for scan in scans for batch in scan.versions],
         scans=[
-            ParquetScan(root=scan.root, paths=tuple(f.path for f in scan.files), where=scan.where)
+            ParquetScan(
+                root=scan.root,
+                paths=tuple(file.path for file in files),
+                where=scan.where,
+                unfilled=names,
+            )
             for scan in scans
-            if scan.root is not None and scan.files
+            if scan.root is not None
+            for names, files in _by_unfilled(scan.files)
         ],
         lake_schema=next((scan.schema for scan in scans if scan.schema is not None), None),
     )
+
+
+P = TypeVar("P", PiecePart, FilePart)
+
+
+def _by_unfilled(parts: Iterable[P]) -> Iterable[tuple[tuple[str, ...], list[P]]]:
+    """Return the parts by the promoted columns that they lack: few groups, one for each change of
+    the settings."""
+    groups: dict[tuple[str, ...], list[P]] = {}
+    for part in parts:
+        groups.setdefault(part.unfilled, []).append(part)
+    return groups.items()

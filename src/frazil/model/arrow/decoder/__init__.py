@@ -16,6 +16,7 @@ common.py    columns of resources and scopes
 logs.py      columns of logs
 spans.py     columns of spans
 metrics.py   columns of metrics
+promoted.py  columns of attributes that the settings promote
 
 values/      attribute values as text
 """

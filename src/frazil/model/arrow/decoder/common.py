@@ -9,12 +9,13 @@ from frazil.model.arrow.decoder.arena import UNKNOWN_SERVICE
 from frazil.model.arrow.decoder.columns import Keys, NodeLevel
 from frazil.model.arrow.decoder.dispatch import VALUE
 from frazil.model.arrow.decoder.fields import IS_STRING
+from frazil.model.arrow.decoder.promoted import Columns, promoted_columns
 from frazil.model.arrow.schemas import PROMOTED_RESOURCE, SERVICE_NAME
 
 RESOURCE_KEYS = Keys({"service_name": (SERVICE_NAME,), **PROMOTED_RESOURCE})
 
 
-def resource_columns(resources: NodeLevel) -> dict[str, pa.Array]:
+def resource_columns(resources: NodeLevel, columns: Columns) -> dict[str, pa.Array]:
     """Return column -> array for resources."""
     words = resources.arena.words
     attributes = resources.maps("attributes")
@@ -30,10 +31,11 @@ def resource_columns(resources: NodeLevel) -> dict[str, pa.Array]:
         "resource_schema_url": resources.text("schema_url", is_optional=True),
         "resource_attributes": resources.map_of(attributes),
         "resource_dropped_attributes_count": resources.count("dropped_attributes_count"),
+        **promoted_columns(resources, attributes, columns, "resource"),
     }
 
 
-def scope_columns(scopes: NodeLevel) -> dict[str, pa.Array]:
+def scope_columns(scopes: NodeLevel, columns: Columns) -> dict[str, pa.Array]:
     """Return column -> array for scopes."""
     attributes = scopes.maps("attributes")
     scopes.set_types(attributes)
@@ -43,4 +45,5 @@ def scope_columns(scopes: NodeLevel) -> dict[str, pa.Array]:
         "scope_schema_url": scopes.text("schema_url", is_optional=True),
         "scope_attributes": scopes.map_of(attributes),
         "scope_dropped_attributes_count": scopes.count("dropped_attributes_count"),
+        **promoted_columns(scopes, attributes, columns, "scope"),
     }

@@ -27,8 +27,10 @@ from frazil.model.arrow.decoder.logs import log_columns
 from frazil.model.arrow.decoder.metrics import metric_columns
 from frazil.model.arrow.decoder.requests import WalkedRequests, dead_request, walk_requests
 from frazil.model.arrow.decoder.spans import span_columns
-from frazil.model.arrow.schemas import DICTIONARY_TABLES, INT, LONG, TABLES, TIME
+from frazil.model.arrow.promoted import table_with
+from frazil.model.arrow.schemas import INT, LONG, TIME
 from frazil.model.arrow.types import Decoded, ExportRequest
+from frazil.model.promotion import NO_PROMOTIONS, PromotedColumn, Promotions
 from frazil.model.protobuf.memory import Words
 from frazil.model.signal import Signal
 
@@ -61,20 +63,24 @@ NS_PER_US = 1000
 MS_MAX = (2**63 - 1) // US_PER_MS
 
 
-def decode(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
+def decode(
+    signal: str, requests: Sequence[ExportRequest], promotions: Promotions = NO_PROMOTIONS
+) -> Decoded:
     """Decode requests of one signal: "logs", "traces" or "metrics".
 
     An invalid request or one with too many rows becomes a dead letter, and so does an invalid
     record; others are not affected. Raises `TooLarge` if several requests are too large together:
     call again with fewer.
     """
-    return _decode(signal, requests, TABLES, use_dictionaries=False)
+    return _decode(signal, requests, promotions, use_dictionaries=False)
 
 
-def decode_dictionary(signal: str, requests: Sequence[ExportRequest]) -> Decoded:
+def decode_dictionary(
+    signal: str, requests: Sequence[ExportRequest], promotions: Promotions = NO_PROMOTIONS
+) -> Decoded:
     """Decode to the same rows, with texts that many rows share dictionary-encoded as in
     `DICTIONARY_TABLES`."""
-    return _decode(signal, requests, DICTIONARY_TABLES, use_dictionaries=True)
+    return _decode(signal, requests, promotions, use_dictionaries=True)
 
 
 def warm() -> None:
@@ -88,13 +94,15 @@ def warm() -> None:
 def _decode(
     signal: str,
     requests: Sequence[ExportRequest],
-    schemas: Mapping[str, pa.Schema],
+    promotions: Promotions,
     *,
     use_dictionaries: bool,
 ) -> Decoded:
-    schema = schemas[Signal(signal).table]
+    table = Signal(signal).table
+    columns = promotions.get(table, ())
+    schema = table_with(table, columns, use_dictionaries=use_dictionaries)
     try:
-        return _rows_of(signal, requests, schema, use_dictionaries=use_dictionaries)
+        return _rows_of(signal, requests, columns, schema, use_dictionaries=use_dictionaries)
     except TooLarge as error:
         if len(requests) > 1:
             raise
@@ -104,7 +112,12 @@ def _decode(
 
 
 def _rows_of(
-    signal: str, requests: Sequence[ExportRequest], schema: pa.Schema, *, use_dictionaries: bool
+    signal: str,
+    requests: Sequence[ExportRequest],
+    promoted: tuple[PromotedColumn, ...],
+    schema: pa.Schema,
+    *,
+    use_dictionaries: bool,
 ) -> Decoded:
     walked = walk_requests(signal, requests)
     records = walked.level(RECORDS)
@@ -126,7 +139,7 @@ def _rows_of(
     columns = {
         **_log_columns(requests, numbers, rows),
         **_time_columns(level, TIMES[signal], requests, numbers),
-        **_telemetry_columns(signal, walked, level),
+        **_telemetry_columns(signal, walked, level, promoted),
     }
     batch = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
     letters = [letter for _, letter in dead]
@@ -164,20 +177,24 @@ def _time_columns(
 
 
 def _telemetry_columns(
-    signal: str, walked: WalkedRequests, records: NodeLevel
+    signal: str,
+    walked: WalkedRequests,
+    records: NodeLevel,
+    promoted: tuple[PromotedColumn, ...],
 ) -> dict[str, pa.Array]:
     """Return the columns of records and of the levels above."""
     if signal == "metrics":
         metrics = _above(walked, METRICS, SLOTS["metric"], records)
-        columns = metric_columns(records, metrics)
+        columns = metric_columns(records, metrics, promoted)
         scopes = _above(walked, SCOPES, SLOTS["scope_metrics"], metrics)
         levels = [metrics, records]
     else:
-        columns = log_columns(records) if signal == "logs" else span_columns(records)
+        of_records = log_columns if signal == "logs" else span_columns
+        columns = of_records(records, promoted)
         scopes = _above(walked, SCOPES, SLOTS["scope_logs"], records)
         levels = [records]
     resources = _above(walked, RESOURCES, SLOTS["resource_logs"], scopes)
-    columns |= {**scope_columns(scopes), **resource_columns(resources)}
+    columns |= {**scope_columns(scopes, promoted), **resource_columns(resources, promoted)}
     return {**columns, "_value_types": types_column([resources, scopes, *levels])}
 
 

@@ -9,6 +9,7 @@ from frazil.model.arrow.decoder.arrays import array_of, int32_of, text_array, wo
 from frazil.model.arrow.decoder.buffers import build_texts
 from frazil.model.arrow.decoder.columns import NodeLevel
 from frazil.model.arrow.decoder.fields import EMPTY, IS_STRINDEX
+from frazil.model.arrow.decoder.promoted import Columns, promoted_columns
 from frazil.model.arrow.schemas import INT, LONG
 from frazil.model.severity import severity_number_of
 
@@ -16,7 +17,7 @@ BODY_TYPES = ("empty", "string", "bool", "int", "double", "array", "kvlist", "by
 """By the mark of the value."""
 
 
-def log_columns(records: NodeLevel) -> dict[str, pa.Array]:
+def log_columns(records: NodeLevel, columns: Columns) -> dict[str, pa.Array]:
     """Return column -> array for log records."""
     kinds = records.words("body")
     kinds[kinds == IS_STRINDEX] = EMPTY
@@ -35,6 +36,7 @@ def log_columns(records: NodeLevel) -> dict[str, pa.Array]:
         "body_type": word_array(kinds, BODY_TYPES),
         "attributes": records.record_map_of(attributes),
         "dropped_attributes_count": records.count("dropped_attributes_count"),
+        **promoted_columns(records, attributes, columns, "record"),
     }
 
 

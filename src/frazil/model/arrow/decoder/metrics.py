@@ -29,6 +29,7 @@ from frazil.model.arrow.decoder.fields import (
     SUM,
     SUMMARY,
 )
+from frazil.model.arrow.decoder.promoted import Columns, promoted_columns
 from frazil.model.arrow.decoder.values.value_types import Values
 from frazil.model.arrow.schemas import DOUBLE, EXEMPLARS, INT, LONG, METRICS, QUANTILES
 from frazil.model.protobuf.memory import Bools, Words
@@ -47,7 +48,7 @@ for _code, _type in enumerate(TYPES):
 TEMPORALITIES = ("UNSPECIFIED", "DELTA", "CUMULATIVE")
 
 
-def metric_columns(points: NodeLevel, metrics: NodeLevel) -> dict[str, pa.Array]:
+def metric_columns(points: NodeLevel, metrics: NodeLevel, columns: Columns) -> dict[str, pa.Array]:
     """Return column -> array for data points."""
     kinds = metrics.words("data")
     is_number = (kinds == GAUGE) | (kinds == SUM)
@@ -72,6 +73,7 @@ def metric_columns(points: NodeLevel, metrics: NodeLevel) -> dict[str, pa.Array]
         "attributes": points.record_map_of(attributes),
         "metadata": metrics.map_of(metadata),
         "exemplars": exemplars,
+        **promoted_columns(points, attributes, columns, "record"),
     }
 
 

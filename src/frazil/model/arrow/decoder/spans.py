@@ -9,6 +9,7 @@ from frazil.model.arrow.decoder.arrays import array_of, struct_list, word_array
 from frazil.model.arrow.decoder.buffers import build_codes
 from frazil.model.arrow.decoder.columns import Keys, NodeLevel
 from frazil.model.arrow.decoder.dispatch import SLOTS
+from frazil.model.arrow.decoder.promoted import Columns, promoted_columns
 from frazil.model.arrow.decoder.values.value_types import Values
 from frazil.model.arrow.schemas import EVENTS, INT, LINKS, LONG, PROMOTED_SPAN
 
@@ -18,7 +19,7 @@ KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 STATUS_CODES = ("UNSET", "OK", "ERROR")
 
 
-def span_columns(spans: NodeLevel) -> dict[str, pa.Array]:
+def span_columns(spans: NodeLevel, columns: Columns) -> dict[str, pa.Array]:
     """Return column -> array for spans."""
     begin, end = spans.words("start_time_unix_nano"), spans.words("end_time_unix_nano")
     attributes = spans.maps("attributes")
@@ -47,6 +48,7 @@ def span_columns(spans: NodeLevel) -> dict[str, pa.Array]:
         "dropped_attributes_count": spans.count("dropped_attributes_count"),
         "dropped_events_count": spans.count("dropped_events_count"),
         "dropped_links_count": spans.count("dropped_links_count"),
+        **promoted_columns(spans, attributes, columns, "record"),
     }
 
 
