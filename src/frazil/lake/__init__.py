@@ -63,6 +63,7 @@ from frazil.lake.loaded.ledger import (
     LedgerEntry,
     loaded_keys,
     tried_keys,
+    with_entries,
 )
 from frazil.lake.loaded.load_commit import LoadChange, commit_load
 from frazil.lake.loaded.load_reader import loaded_rows
@@ -78,6 +79,7 @@ from frazil.lake.loaded.load_table import (
     plan_new_table,
 )
 from frazil.lake.loaded.load_writer import LoadedFile, LoadWriter
+from frazil.lake.loaded.log_ledger import LOADS_FOLDER, LogLedger
 from frazil.lake.maintain.maintained import Maintained
 from frazil.lake.maintain.row_condition import (
     RowCondition,
@@ -114,6 +116,7 @@ __all__ = [
     "COMMENT",
     "LEDGER_SCHEMA",
     "LOADED",
+    "LOADS_FOLDER",
     "SKIPPED",
     "TARGET_BYTES",
     "TOPIC_PREFIX",
@@ -147,6 +150,7 @@ __all__ = [
     "LoadTarget",
     "LoadWriter",
     "LoadedFile",
+    "LogLedger",
     "Maintained",
     "OnSpark",
     "PartitionBy",
@@ -200,5 +204,6 @@ __all__ = [
     "user_settings",
     "warm",
     "whole",
+    "with_entries",
     "wrong_jars",
 ]

@@ -46,6 +46,9 @@ from frazil.load.copy.progress import LoadProgress
 from frazil.load.copy.task import CopyTask, ErrorPolicy, FileReport, run_copy_task, task_groups
 from frazil.load.copy.unload import UnloadResult, unload
 from frazil.load.formats.reader import format_of
+from frazil.load.into_log.load_finisher import LoadFinisher
+from frazil.load.into_log.log_loads import LogCopyContext, LogLoads
+from frazil.load.into_log.log_plan import SIGNALS
 from frazil.load.preview import FilePreview, preview_file
 from frazil.load.stages.location import checked_path
 from frazil.load.stages.stage import Stage, open_stage, upload
@@ -129,6 +132,7 @@ class Loader:
         *,
         clock: Clock,
         rand: Rand,
+        log_loads: LogLoads,
         runner: Callable[[JobGroup], TaskRunner] | None = None,
     ) -> None:
         """`runner` returns what runs the tasks of a job; by default, the lake's Spark."""
@@ -139,6 +143,7 @@ class Loader:
         self._connections = connections
         self._clock = clock
         self._rand = rand
+        self._log_loads = log_loads
         self._runner = runner or (lambda group: do_on(lake.session, group))
         self._slots = threading.BoundedSemaphore(LOADS_MAX)
         self._lock = threading.Lock()
@@ -164,12 +169,24 @@ class Loader:
 
     def check(self, statement: CopyIntoTable) -> None:
         """Raise as `copy` if there is no such stage, or if the table may not be loaded."""
-        self._engine.check_loaded_name(statement.table)
+        self._check_table(statement)
         self.stage(statement.source.stage)
+
+    def _check_table(self, statement: CopyIntoTable) -> None:
+        if statement.table in SIGNALS:
+            self._log_loads.check(statement)
+        else:
+            self._engine.check_loaded_name(statement.table)
 
     def unloaded(self, statement: CopyIntoTable) -> list[StagedFile]:
         """Return the files that a COPY INTO a table would load now."""
         stage = self.stage(statement.source.stage)
+        if statement.table in SIGNALS:
+            source, files_max = statement.source, self._config.files_max
+            listed = selected_files(
+                stage, source.path, statement.pattern, statement.files, files_max
+            )
+            return self._log_loads.unloaded(statement, listed)
         with closing(self._catalog()) as catalog:
             return unloaded_files(
                 statement, stage, catalog, self._lake.config, self._config.files_max
@@ -237,8 +254,17 @@ class Loader:
     ) -> LoadResult:
         """Run a COPY INTO a table. Its text, and who sent it, are shown while it runs. If there are
         too many loads, wait with `waits`, or raise `Overloaded`."""
-        self._engine.check_loaded_name(statement.table)
+        self._check_table(statement)
         stage = self.stage(statement.source.stage)
+        if statement.table in SIGNALS:
+            with self._job(cancel_token, text, who, waits=waits) as progress:
+                context = LogCopyContext(
+                    stage=stage,
+                    do=self._runner(progress.group),
+                    files_max=self._config.files_max,
+                    progress=progress,
+                )
+                return self._log_loads.copy(statement, context)
         with (
             self._job(cancel_token, text, who, waits=waits) as progress,
             closing(self._catalog()) as catalog,
@@ -260,6 +286,15 @@ class Loader:
             self._lake.view.refresh([statement.table])
             self._lake.view.other_tables()
         return result
+
+    def begin_finishing(self) -> LoadFinisher:
+        """Finish loads into the log that an earlier process has decided, in the background."""
+        return LoadFinisher(self._finish if self._log_loads.has_staged() else None)
+
+    def _finish(self, cancel_token: CancelToken) -> None:
+        text = "finish loads that a stop has interrupted"
+        with self._job(cancel_token, text, "frazil", waits=True) as progress:
+            self._log_loads.finish(progress)
 
     def unload(
         self, statement: CopyIntoStage, cancel_token: CancelToken | None = None

@@ -18,7 +18,7 @@ from frazil.log import Log
 from frazil.model import SystemClock, SystemRand
 from frazil.results import CancelToken, Result
 from frazil.settings import LakeConfig, LogConfig, StagesConfig
-from tests.load.loading import run_inline
+from tests.load.loading import log_loads, run_inline
 
 WAIT_S = 60
 POLL_MS = 100
@@ -40,6 +40,7 @@ class Piping:
         self,
         folder: Path,
         lake: Lake,
+        log: Log,
         runner: Callable[[JobGroup], TaskRunner],
         *,
         is_scheduling: bool,
@@ -58,6 +59,7 @@ class Piping:
             {},
             clock=clock,
             rand=SystemRand(),
+            log_loads=log_loads(folder / "data", log),
             runner=runner,
         )
         loader.register(self.executor)
@@ -126,7 +128,7 @@ def open_piping(
         Log.open(RealDisk(data), LogConfig(), clock=clock, rand=rand) as log,
         Lake.open(log, data, LakeConfig(), clock=clock, rand=rand, auto_flush=False) as lake,
     ):
-        piping = Piping(folder, lake, runner, is_scheduling=is_scheduling)
+        piping = Piping(folder, lake, log, runner, is_scheduling=is_scheduling)
         if not piping.executor.definitions.of_kind("stage"):
             piping.execute(f"CREATE STAGE s URL='file://{piping.files}' FILE_FORMAT=(TYPE=NDJSON)")
         piping.pipes.start()

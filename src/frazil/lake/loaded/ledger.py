@@ -69,6 +69,21 @@ def tried_keys(ledger: pa.Table) -> set[tuple[str, str]]:
     return set(zip(ledger["uri"].to_pylist(), ledger["etag"].to_pylist(), strict=True))
 
 
+def with_entries(
+    ledger: pa.Table, entries: Iterable[LedgerEntry], *, commit_id: str, now_ms: int
+) -> pa.Table:
+    """Return a ledger with these entries added."""
+    rows = [
+        {
+            **{name: getattr(entry, name) for name in LedgerEntry.__dataclass_fields__},
+            "loaded_at": now_ms * 1000,
+            "commit_id": commit_id,
+        }
+        for entry in entries
+    ]
+    return pa.concat_tables([ledger, pa.Table.from_pylist(rows, LEDGER_SCHEMA)])
+
+
 def write_ledger(
     ledger: pa.Table,
     entries: Iterable[LedgerEntry],
@@ -79,15 +94,7 @@ def write_ledger(
     now_ms: int,
 ) -> None:
     """Write a ledger with these entries added, durably."""
-    rows = [
-        {
-            **{name: getattr(entry, name) for name in LedgerEntry.__dataclass_fields__},
-            "loaded_at": now_ms * 1000,
-            "commit_id": commit_id,
-        }
-        for entry in entries
-    ]
-    table = pa.concat_tables([ledger, pa.Table.from_pylist(rows, LEDGER_SCHEMA)])
+    table = with_entries(ledger, entries, commit_id=commit_id, now_ms=now_ms)
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     with io.new_output(location).create() as stream:

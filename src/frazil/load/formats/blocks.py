@@ -36,6 +36,11 @@ class Block:
     rows: pa.Table
     errors: tuple[RowError, ...] = ()
 
+    @property
+    def row_count(self) -> int:
+        count: int = self.rows.num_rows
+        return count
+
 
 def row_error(line: int, column: str, reason: str) -> RowError:
     if len(reason) > REASON_CHARACTERS_MAX:

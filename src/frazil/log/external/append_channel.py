@@ -25,6 +25,7 @@ import msgspec
 from frazil import errors
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable, Unresolved
 from frazil.log.append import Append, AppendResult
+from frazil.log.dedup.source_positions import SourceStep
 from frazil.log.format.batch import parse_header
 from frazil.log.log import Log
 from frazil.model import MiB
@@ -55,6 +56,7 @@ class AppendRequest(msgspec.Struct, frozen=True, tag=True, array_like=True):
     payload: bytes
     digest: bytes | None
     expects_offset: int | None
+    step: SourceStep | None = None
 
 
 class AppendReply(msgspec.Struct, frozen=True, array_like=True):
@@ -95,7 +97,6 @@ class AppendChannel:
         """Send a batch. The future resolves when it is durable, and has the owner's error if it was
         refused, or `Unresolved` if there was no reply. Raises `Overloaded` if too much is in
         flight, `Unavailable` if the owner has ended; then nothing was sent."""
-        assert append.step is None, "positions of sources are set by the owner alone"
         size = append.size_bytes
         if size > REQUEST_BYTES_MAX:
             raise TooLarge(f"a batch of {size} bytes is above {REQUEST_BYTES_MAX}; write less")
@@ -121,6 +122,7 @@ class AppendChannel:
             payload=append.payload,
             digest=append.digest,
             expects_offset=append.expects_offset,
+            step=append.step,
         )
         with suppress(OSError):  # the receiving thread ends the future
             self._channel.send(request)
@@ -239,10 +241,12 @@ def _serve(log: Log, request: AppendRequest, replies: _Replies, *, is_lone: bool
     try:
         append = _append_of(request)
         topic, index, topic_id = request.topic, request.partition, request.topic_id
-        if is_lone:
+        if is_lone and append.step is None:
             result = log.append_durably(topic, append, partition=index, topic_id=topic_id)
             replies.add(_reply(request.number, result))
             return
+        if append.step is not None:
+            log.budget.admit_copy()
         future = log.append(topic, append, partition=index, topic_id=topic_id)
     except FrazilError as error:
         replies.add(_refusal(request.number, error))
@@ -258,6 +262,7 @@ def _append_of(request: AppendRequest) -> Append:
         parts=(request.payload,),
         header=header,
         digest=request.digest,
+        step=request.step,
         expects_offset=request.expects_offset,
     )
 

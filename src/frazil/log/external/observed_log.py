@@ -17,6 +17,7 @@ from uuid import UUID
 from frazil.disk import Disk
 from frazil.errors import Conflict, Corrupt, Unavailable, Unknown
 from frazil.log.append import Append, AppendResult
+from frazil.log.dedup.source_positions import SourcePosition
 from frazil.log.external.append_channel import AppendChannel
 from frazil.log.external.commit_signal import CommitWaiter
 from frazil.log.external.observer import PartitionObserver
@@ -200,6 +201,17 @@ class ObservedLog:
     ) -> AppendResult:
         """Append a batch and wait until it is durable."""
         return self.append(topic, append, partition=partition, topic_id=topic_id).result()
+
+    def append_step(self, topic: str, append: Append) -> Future[AppendResult]:
+        """Send a step of a copy to the owner. The future fails with `Overloaded` while the log is
+        near its limits."""
+        return self.append(topic, append)
+
+    def source_position(
+        self, topic: str, source: str, *, partition: int = 0
+    ) -> SourcePosition | None:
+        """Return how far a source was copied into a partition; None if it never was."""
+        return self._owner.source_position(topic, source, partition)
 
     def create_topic(self, name: str, config: TopicConfig) -> ObservedTopic:
         """Create a topic, or return the existing one with the same settings. `Conflict` if its

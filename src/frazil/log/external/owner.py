@@ -19,6 +19,7 @@ import msgspec
 
 from frazil import errors
 from frazil.errors import FrazilError, Unavailable
+from frazil.log.dedup.source_positions import SourcePosition
 from frazil.log.log import Log
 from frazil.processes import Channel
 from frazil.settings import TopicConfig
@@ -93,6 +94,20 @@ class DeleteTopic(msgspec.Struct, frozen=True, tag=True):
     name: str
 
 
+class FindSource(msgspec.Struct, frozen=True, tag=True):
+    """How far was a source copied?"""
+
+    topic: str
+    partition: int
+    source: str
+
+
+class SourceFound(msgspec.Struct, frozen=True, tag=True):
+    """The position of a source; None if it was never copied."""
+
+    position: SourcePosition | None
+
+
 class Done(msgspec.Struct, frozen=True, tag=True):
     """The call succeeded."""
 
@@ -116,8 +131,9 @@ Call = (
     | Discard
     | CreateTopic
     | DeleteTopic
+    | FindSource
 )
-Reply = Done | Refused
+Reply = Done | SourceFound | Refused
 
 
 class LogOwner:
@@ -129,6 +145,17 @@ class LogOwner:
 
     def call(self, message: Call) -> int:
         """Send a message and wait for the reply. Raises the owner's error."""
+        reply = self._ask(message)
+        assert isinstance(reply, Done)
+        return reply.value
+
+    def source_position(self, topic: str, source: str, partition: int) -> SourcePosition | None:
+        """Return how far a source was copied; None if it never was."""
+        reply = self._ask(FindSource(topic, partition, source))
+        assert isinstance(reply, SourceFound)
+        return reply.position
+
+    def _ask(self, message: Call) -> Done | SourceFound:
         with self._turn:
             try:
                 self._channel.send(message)
@@ -138,7 +165,7 @@ class LogOwner:
         if isinstance(reply, Refused):
             kind: type[FrazilError] = getattr(errors, reply.kind, Unavailable)
             raise kind(reply.message)
-        return reply.value
+        return reply
 
     def close(self) -> None:
         self._channel.close()
@@ -153,7 +180,7 @@ def serve_observer(log: Log, peer: socket.socket) -> None:
             call = channel.receive()
             reply: Reply
             try:
-                reply = Done(_answer(log, call))
+                reply = _answer(log, call)
             except FrazilError as error:
                 reply = Refused(type(error).__name__, str(error))
             except OSError as error:
@@ -162,18 +189,18 @@ def serve_observer(log: Log, peer: socket.socket) -> None:
             channel.send(reply)
 
 
-def _answer(log: Log, call: Call) -> int:
+def _answer(log: Log, call: Call) -> Reply:
     match call:
         case KeepProgress(name, topic):
             log.keep_progress(name, topic)
         case FindSubscriber(name):
-            return int(log.has_subscriber(name))
+            return Done(int(log.has_subscriber(name)))
         case Finish(name, partition, begin, end):
             log.subscriber(name).finish(partition, begin, end)
         case Reopen(name, partition, begin, end):
             log.subscriber(name).reopen(partition, begin, end)
         case SaveProgress(name):
-            return log.subscriber(name).step()
+            return Done(log.subscriber(name).step())
         case PublishLake(topic, partition, lake_watermark, topic_id):
             log.publish(topic, partition, lake_watermark, topic_id)
         case Discard(topic, partition, end):
@@ -182,4 +209,6 @@ def _answer(log: Log, call: Call) -> int:
             log.create_topic(name, config)
         case DeleteTopic(name):
             log.delete_topic(name)
-    return 0
+        case FindSource(topic, partition, source):
+            return SourceFound(log.source_position(topic, source, partition=partition))
+    return Done()
