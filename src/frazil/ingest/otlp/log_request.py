@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,8 @@ def _set_value(target: Any, value: object, depth: int) -> None:
     if depth < 0:
         raise Malformed(f"a value is nested more than {DEPTH_MAX} levels deep")
     match value:
+        case str():
+            target.string_value = value
         case None:
             return
         case bool():
@@ -86,10 +88,10 @@ def _set_value(target: Any, value: object, depth: int) -> None:
             target.double_value = value
         case bytes():
             target.bytes_value = value
-        case Mapping():
+        case dict():
             target.kvlist_value.SetInParent()
             _set_pairs(target.kvlist_value.values, value, depth - 1)
-        case Sequence() if not isinstance(value, str):
+        case list():
             target.array_value.SetInParent()
             for each in value:
                 _set_value(target.array_value.values.add(), each, depth - 1)

@@ -182,7 +182,7 @@ def _parse_5424(line: str, at: int, severity: int, facility: int) -> SyslogMessa
 
 def _add_parameters(data: dict[str, str | list[str]], element: str, parameters: str) -> None:
     for name, escaped in PARAMETER.findall(parameters):
-        value = ESCAPED.sub(r"\1", escaped)
+        value = ESCAPED.sub(r"\1", escaped) if "\\" in escaped else escaped
         key = f"syslog.{element}.{name}"
         before = data.get(key)
         if before is None:

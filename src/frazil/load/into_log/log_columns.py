@@ -198,7 +198,7 @@ def _record(row: dict[str, Any], default_ns: int, observed_ns: int) -> LogValues
             resource[RESOURCE_COLUMNS[name]] = _text(value)
         elif name in (RESOURCE_MAP, ATTRIBUTE_MAP):
             target = resource if name == RESOURCE_MAP else attributes
-            if not isinstance(value, Mapping):
+            if not isinstance(value, dict):
                 raise BadValue(name, f"{_shown(value)} is not an object")
             target.update(value)
         elif name.startswith(RESOURCE_PREFIX):
