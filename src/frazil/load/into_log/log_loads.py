@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -245,11 +246,12 @@ class LogLoads:
             count = found[1].request_count if found is not None and found[1].id == staged.id else 0
             try:
                 for bodies in steps(staged_requests(self._disk, folder, staged, count)):
-                    self._check_cancelled(progress, staged, folder, count)
+                    check = partial(self._check_cancelled, progress, staged, folder, count)
+                    check()
                     count += len(bodies)
                     position = LoadPosition(staged.id, count, total).encode()
                     step = SourceStep(SOURCE, EPOCH, expected, position)
-                    self._append_step(topic, bodies, step, staged, progress)
+                    self._append_step(topic, bodies, step, progress, check)
                     expected = position
                     yield count
                 return
@@ -264,10 +266,10 @@ class LogLoads:
         topic: str,
         bodies: list[bytes],
         step: SourceStep,
-        staged: StagedLoad,
         progress: LoadProgress,
+        check: Callable[[], None],
     ) -> None:
-        """Append a step. While the log is full, wait."""
+        """Append a step. While the log is full, wait; `check` may then raise."""
         now_ms = self._clock.wall_ms()
         records = [Record(offset=0, timestamp_ms=now_ms, key=None, value=body) for body in bodies]
         append = append_of_records(records, step=step)
@@ -279,8 +281,7 @@ class LogLoads:
                 progress.step = f"waiting for the log: {error}"
                 self._config.make_room()
                 self._wait(error.retry_after_ms / 1000, progress)
-                if progress.group.is_cancelled:
-                    raise _cut(staged, str(error)) from error
+                check()
                 progress.step = "appending to the log"
 
     def _wait(self, seconds: float, progress: LoadProgress) -> None:
@@ -296,7 +297,10 @@ class LogLoads:
         if count == 0:
             self._disk.remove_tree(folder)
             progress.group.check()
-        raise _cut(staged, "the statement was cancelled")
+        raise Unavailable(
+            f"the statement was cancelled. A part of the load is in {staged.table}; the next COPY "
+            f"INTO {staged.table}, or the next start of the node, appends the rest"
+        )
 
     def _ledger(self, table: str, *, is_strict: bool, before: str = "") -> pa.Table:
         """Return the entries of files that are in the log. `Conflict` with `is_strict` if that is
@@ -454,10 +458,3 @@ class _Load:
 
 def _folder(table: str) -> str:
     return f"{LOADS_FOLDER}/{table}"
-
-
-def _cut(staged: StagedLoad, reason: str) -> Unavailable:
-    return Unavailable(
-        f"{reason}. A part of the load is in {staged.table}; the next COPY INTO {staged.table}, "
-        "or the next start of the node, appends the rest"
-    )
