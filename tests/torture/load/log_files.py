@@ -23,8 +23,13 @@ from tests.torture.report import Report
 
 FILES_MAX = 6
 LINES_MAX = 3000
-COPY_S = 0.6
-"""A kill comes within this time; about as long as a load takes."""
+COPY_S = 2.0
+"""A kill comes within this time, which is about how long a load takes,"""
+APPENDING_SHARE = 0.7
+"""or, this often, once rows are being appended,"""
+APPEND_S = 0.3
+"""within this time."""
+WAIT_S = 30.0
 
 
 class LogFilesTorture:
@@ -50,14 +55,21 @@ class LogFilesTorture:
         assert child.stdout.readline() == b"ready\n"
         child.stdin.write(b"copy\n")
         child.stdin.flush()
-        time.sleep(self._rand.uniform(0, COPY_S))
+        if self._rand.random() < APPENDING_SHARE:
+            deadline = time.monotonic() + WAIT_S
+            while not self._staged() and time.monotonic() < deadline:
+                time.sleep(0.001)
+            time.sleep(self._rand.uniform(0, APPEND_S))
+        else:
+            time.sleep(self._rand.uniform(0, COPY_S))
         child.kill()
         output, _ = child.communicate()
-        if output:
-            events["killed_after"] += 1
-        else:
-            staged = list((self._folder / "data").glob("loads/logs/*.staged/load.ckpt"))
-            events["killed_appending" if staged else "killed_staging"] += 1
+        outcome = "after" if output else "appending" if self._staged() else "staging"
+        events[f"killed_{outcome}"] += 1
+
+    def _staged(self) -> bool:
+        """Return whether a load is being appended."""
+        return any((self._folder / "data").glob("loads/logs/*.staged/load.ckpt"))
 
     def judge(self, verdict: Verdict, *, is_complete: bool) -> None:
         with opened_loading(self._folder) as loading:
