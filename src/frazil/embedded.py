@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from frazil.config import Config, reserve_bytes
 from frazil.definitions import Audit, Definitions, PipeHistory, StatementExecutor
-from frazil.disk import Disk
+from frazil.disk import Disk, RealDisk
 from frazil.errors import Malformed, Overloaded, Unavailable
 from frazil.hot import HotTier, HotWorker
 from frazil.hot import warm as warm_filters
@@ -37,10 +37,14 @@ from frazil.lake import (
 )
 from frazil.load import (
     ExternalTables,
+    FileRules,
     KeyedLoads,
     Loader,
+    LogLoads,
+    LogLoadsConfig,
     PipeScheduler,
     StagedFile,
+    StepLog,
     open_pipes,
     parse_document,
     register_external,
@@ -48,7 +52,7 @@ from frazil.load import (
     rows_to_table,
 )
 from frazil.log import AtTime, Log, Start
-from frazil.model import NS_PER_MS, Clock, SystemRand, arrow
+from frazil.model import NS_PER_MS, Clock, MiB, SystemRand, arrow
 from frazil.query import Engine, refuse_bare_names, register_tables, register_views
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import (
@@ -73,6 +77,10 @@ START_WAIT_MS = 10_000
 """How long a query waits for rows from before the start."""
 WRITE_WAIT_MS = 10_000
 """How long a query waits for the writes that it must see."""
+REQUEST_BYTES_MAX = 16 * MiB
+"""Of one that a load appends; below what the channel to the log's owner takes."""
+BATCH_BYTES = 4096
+"""Kept of it for what a batch has besides the request."""
 STUCK_MS = 30_000
 """`catch_up` fails after this time without a new row."""
 
@@ -80,6 +88,10 @@ Fatal = Callable[[BaseException], None]
 
 FEED_CODEC = FeedCodec(parse_document, rows_to_table)
 """Reads the records of topics that feed keyed tables."""
+
+
+class EmbeddedLog(TableOwner, StepLog, Protocol):
+    """A log to which keyed tables and loads are written."""
 
 
 class Closable(Protocol):
@@ -123,7 +135,7 @@ class Embedded:
     @classmethod
     def over(
         cls,
-        log: TableOwner,
+        log: EmbeddedLog,
         disk: Disk,
         config: Config,
         *,
@@ -219,6 +231,7 @@ class Embedded:
                     clock=clock,
                     rand=SystemRand(),
                     keyed=loads,
+                    log_loads=_log_loads(log, lake, config, clock),
                 )
                 loader.register(statements)
                 pipes = open_pipes(
@@ -251,6 +264,8 @@ class Embedded:
             if pipes is not None:
                 pipes.start()
                 stack.callback(pipes.close)
+            if loader is not None and runs_pipes:
+                stack.callback(loader.begin_finishing().close)
             opened._closing = stack.pop_all()
         return opened
 
@@ -450,6 +465,23 @@ class Embedded:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _log_loads(log: EmbeddedLog, lake: Lake, config: Config, clock: Clock) -> LogLoads:
+    """Open loads into the log. In a process that owns the log, they empty it when it is full."""
+
+    def make_room() -> None:
+        if isinstance(log, Log):
+            lake.flush()
+            log.maintain()
+
+    rules = FileRules(
+        ingest=config.ingest,
+        redact=config.redact,
+        request_bytes_max=min(config.log.batch_bytes_max, REQUEST_BYTES_MAX) - BATCH_BYTES,
+    )
+    loads = LogLoadsConfig(rules=rules, reserve_bytes=reserve_bytes(config), make_room=make_room)
+    return LogLoads(RealDisk(config.data), log, loads, clock=clock, rand=SystemRand())
 
 
 def _warm() -> None:

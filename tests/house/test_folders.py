@@ -24,7 +24,7 @@ FOLDERS = {
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
-    "frazil.load": ["stages", "formats", "copy", "external", "pipes"],
+    "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
     "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api"],
     "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],

@@ -11,17 +11,35 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog
 
 from frazil.definitions import CopyIntoTable, CreateStage, parse_statement
+from frazil.disk import RealDisk
 from frazil.lake import JobGroup, LakeView, open_catalog
+from frazil.load import FileRules, LogLoads, LogLoadsConfig, StepLog
 from frazil.load.copy.copy_into import CopyContext, LoadResult, copy_into
 from frazil.load.copy.keyed_target import KeyedCopy
 from frazil.load.copy.progress import LoadProgress
 from frazil.load.stages.stage import Stage, open_stage
-from frazil.model import SystemClock, SystemRand
+from frazil.model import MiB, SystemClock, SystemRand
 from frazil.model.arrow import TABLES
 from frazil.query import Engine
-from frazil.settings import LakeConfig, QueryConfig, StagesConfig
+from frazil.settings import IngestConfig, LakeConfig, QueryConfig, RedactRule, StagesConfig
 
 CONFIG = LakeConfig()
+REQUEST_BYTES_MAX = 8 * MiB
+
+
+def log_loads(
+    data: Path,
+    log: StepLog,
+    ingest: IngestConfig | None = None,
+    *rules: RedactRule,
+    make_room: Callable[[], None] = lambda: None,
+) -> LogLoads:
+    """Return loads into a log, staged in a data folder."""
+    allowed = FileRules(
+        ingest=ingest or IngestConfig(), redact=rules, request_bytes_max=REQUEST_BYTES_MAX
+    )
+    config = LogLoadsConfig(rules=allowed, reserve_bytes=0, make_room=make_room)
+    return LogLoads(RealDisk(data), log, config, clock=SystemClock(), rand=SystemRand())
 
 
 def run_inline(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

@@ -18,7 +18,7 @@ from frazil.model import SystemClock, SystemRand
 from frazil.model.arrow import TABLES
 from frazil.query import Engine
 from frazil.settings import QueryConfig, StagesConfig
-from tests.load.loading import CONFIG, run_inline
+from tests.load.loading import CONFIG, log_loads, run_inline
 
 
 def test_tables_by_statements(tmp_path: Path) -> None:
@@ -41,6 +41,7 @@ def test_tables_by_statements(tmp_path: Path) -> None:
             {},
             clock=clock,
             rand=SystemRand(),
+            log_loads=log_loads(data, lake),
             runner=lambda _: run_inline,
         )
         loader.register(executor)

@@ -11,7 +11,8 @@ import pytest
 import zstandard
 
 from frazil.errors import Malformed
-from frazil.otlp_files import line_reader, read_lines, request_of
+from frazil.model import request_of
+from frazil.otlp_files import line_reader, read_lines
 
 LINES = [b'{"resourceLogs":[]}', b'{"resourceSpans":[]}']
 PLAIN = b"\n".join([LINES[0], b"", b"  ", LINES[1]])

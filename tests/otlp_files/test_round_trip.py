@@ -18,9 +18,9 @@ from google.protobuf import json_format
 import frazil
 from frazil import cli
 from frazil.demo import Demo, DemoPlan, DemoSummary
+from frazil.model import LEVEL_NAMES, request_of
 from frazil.otlp_client import OtlpClient, OtlpTarget
 from frazil.otlp_files.otlp_json import REQUESTS
-from frazil.otlp_files.split import NAMES, request_of
 from tests.clients.node import Node
 from tests.sim.clock import SimClock
 
@@ -65,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 def records(path: Path) -> dict[str, Counter[str]]:
     """Count every record of a file, with its resource, scope and metric."""
-    exported_records: dict[str, Counter[str]] = {signal: Counter() for signal in NAMES}
+    exported_records: dict[str, Counter[str]] = {signal: Counter() for signal in LEVEL_NAMES}
     for text in path.read_bytes().splitlines():
         request = request_of(text)
         exported_records[request.signal].update(
@@ -181,7 +181,7 @@ def test_since_and_until_split_without_overlap(made: Made, tmp_path: Path) -> No
     assert made.export("--until", moment, "--output", str(before)) == 0
     assert made.export("--since", moment, "--output", str(after)) == 0
     first, second, whole = records(before), records(after), records(made.file)
-    for signal in NAMES:
+    for signal in LEVEL_NAMES:
         assert first[signal]
         assert first[signal] + second[signal] == whole[signal]
 

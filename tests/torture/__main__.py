@@ -25,7 +25,7 @@ from tests.torture.kafka import sim as kafka_sim
 from tests.torture.keyed_lake import run as keyed_lake
 from tests.torture.lake import run as lake
 from tests.torture.load import keyed as keyed_copy
-from tests.torture.load import pipes
+from tests.torture.load import log_files, pipes
 from tests.torture.load import run as load
 from tests.torture.log import kill9, powercut, rot, sim, steps, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
@@ -261,6 +261,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "copy": (load.run, 100),
     "keyed_copy": (keyed_copy.run, 100),
     "pipes": (pipes.run, 200),
+    "log_files": (log_files.run, 200),
 }
 """Name -> (function to run, default number of cycles)."""
 

@@ -4,6 +4,7 @@
     2. lake     the catalog, then every file that its tables name
     3. rest     everything else that is not derived
     4. log      what became durable meanwhile: the end of the backup
+    5. loads    those into the log, once more: what the log has a part of is staged or noted
 
 A row is in the log until the tables have it. So the log is captured from a start that the tables of
 step 2 have reached, and up to an end that they have not passed: after a restore nothing is missing
@@ -30,7 +31,7 @@ from frazil.backup.manifest import (
 )
 from frazil.disk import FileCopier, RealDisk, free_bytes, is_full
 from frazil.errors import Conflict, Corrupt, Malformed, Overloaded, Unavailable, Unknown
-from frazil.lake import CATALOG_PATH, CopiedTable, LakeCopy, check_embedded
+from frazil.lake import CATALOG_PATH, LOADS_FOLDER, CopiedTable, LakeCopy, check_embedded
 from frazil.log import LOCK_NAME, CopiedPartition, LogCopy
 from frazil.model import Clock, MiB, Rand
 from frazil.settings import LakeConfig
@@ -179,15 +180,24 @@ def _capture_all(
     for attempt in range(ATTEMPTS_MAX):
         log.begin()
         tables = lake.take()
-        for path in _other_files(source):
-            with suppress(FileNotFoundError):  # deleted by its owner meanwhile
-                copier.copy(path)
+        _copy_others(source, copier, "")
         try:
-            return log.finish(), tables
+            partitions = log.finish()
         except Conflict:
             if attempt == ATTEMPTS_MAX - 1:
                 raise
+        else:
+            # A load into the log that began meanwhile is staged now, or noted.
+            _copy_others(source, copier, f"{LOADS_FOLDER}/")
+            return partitions, tables
     raise AssertionError("the last attempt returns or raises")
+
+
+def _copy_others(source: RealDisk, copier: FileCopier, prefix: str) -> None:
+    for path in _other_files(source):
+        if path.startswith(prefix):
+            with suppress(FileNotFoundError):  # deleted by its owner meanwhile
+                copier.copy(path)
 
 
 def _other_files(source: RealDisk) -> list[str]:

@@ -66,6 +66,15 @@ class Budget:
         if length >= self._refused_bytes:  # a smaller append that fits does not help a larger one
             self._refused_bytes = 0
 
+    def admit_copy(self) -> None:
+        """Raise `Overloaded` unless the log is well below its limits: a copy can wait, and the
+        space that is left is for clients that cannot."""
+        if not self.has_room:
+            raise Overloaded(
+                f"the log holds {self.used_bytes} of {self.hard_bytes_max} bytes; what is left is "
+                "for clients, and copies wait until the lake has caught up"
+            )
+
     def take(self, length: int) -> None:
         """Count bytes written; negative for bytes freed."""
         self.used_bytes += length

@@ -13,6 +13,7 @@
     receiver.py      Receiver: the path of a request to the log
     request_check.py RequestCheck: what is checked, removed and cut before a request is stored
     record_intake.py RecordIntake: requests that arrive as records of the Kafka port
+    file_intake.py   FileIntake: records of files, in the tasks of a load
     series.py        SeriesLimit: metric series of each service
     otlp/            the OTLP wire format: scan, JSON, decompression, redaction, limits
     status_codes.py  HTTP and gRPC status of each error
@@ -23,6 +24,8 @@ Everything is owned by the event loop. Large bodies are decompressed, converted 
 threads "frazil-ingest". The log's writer thread completes futures.
 """
 
+from frazil.ingest.file_intake import FileIntake
+from frazil.ingest.otlp.log_request import LogValues, log_request
 from frazil.ingest.otlp.redact import (
     CompiledRules,
     Redactor,
@@ -44,11 +47,14 @@ from frazil.ingest.warm_up import warm_all
 
 __all__ = [
     "CompiledRules",
+    "FileIntake",
+    "LogValues",
     "OtlpPorts",
     "Redactor",
     "Totals",
     "compile_rules",
     "load_hash_key",
+    "log_request",
     "read_key_file",
     "redacted_by_action",
     "refused_by_reason",

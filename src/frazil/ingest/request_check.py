@@ -25,9 +25,10 @@ from frazil.metrics import Counter
 from frazil.model import Clock, Signal
 from frazil.settings import IngestConfig
 
-Transport = Literal["grpc", "http", "kafka"]
+Transport = Literal["grpc", "http", "kafka", "load"]
 TRANSPORTS: tuple[Transport, ...] = ("grpc", "http")
-"""Those of the OTLP ports. Requests through the Kafka port are counted as `kafka`."""
+"""Those of the OTLP ports. Requests through the Kafka port are counted as `kafka`; those made of
+files in tasks, which have no metrics, are not counted."""
 
 REFUSED_RECORDS = Counter(
     "frazil.ingest.refused.records", "Records rejected from accepted requests."

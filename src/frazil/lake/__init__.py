@@ -70,6 +70,7 @@ from frazil.lake.loaded.load_table import (
     plan_new_table,
 )
 from frazil.lake.loaded.load_writer import LoadedFile, LoadWriter
+from frazil.lake.loaded.log_ledger import LOADS_FOLDER, LogLedger
 from frazil.lake.maintain.maintained import Maintained
 from frazil.lake.maintain.row_condition import (
     RowCondition,
@@ -104,6 +105,7 @@ from frazil.lake.tables.properties import TARGET_BYTES, TOPIC_PREFIX, is_small
 __all__ = [
     "CATALOG_PATH",
     "COMMENT",
+    "LOADS_FOLDER",
     "TARGET_BYTES",
     "TOPIC_PREFIX",
     "Appended",
@@ -135,6 +137,7 @@ __all__ = [
     "LoadTarget",
     "LoadWriter",
     "LoadedFile",
+    "LogLedger",
     "Maintained",
     "OnSpark",
     "PartitionBy",

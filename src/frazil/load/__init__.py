@@ -9,6 +9,7 @@
     stages/         folders, buckets and web servers below the roots of the configuration
     formats/        NDJSON, JSON, CSV, Parquet, ORC, Avro and text, with strict types
     copy/           COPY INTO a table, tasks, and COPY INTO a stage
+    into_log/       COPY INTO logs, spans and metrics: through the log
     external/       external tables: files of stages that queries read
 
 A file is loaded once: its URI and ETag are in the ledger of the table, in the same commit as its
@@ -26,6 +27,8 @@ from frazil.load.external.statements import register_external
 from frazil.load.external.tables import ExternalTables
 from frazil.load.formats.blocks import RowError
 from frazil.load.formats.json_values import parse_document, rows_to_table
+from frazil.load.into_log.log_loads import LogLoads, LogLoadsConfig, StepLog
+from frazil.load.into_log.staging_task import FileRules
 from frazil.load.loader import Loader
 from frazil.load.pipes.board import PipeStatus
 from frazil.load.pipes.pipe_statements import open_pipes
@@ -39,15 +42,19 @@ __all__ = [
     "ExternalTables",
     "FilePreview",
     "FileReport",
+    "FileRules",
     "KeyedLoads",
     "LoadProgress",
     "LoadResult",
     "Loader",
+    "LogLoads",
+    "LogLoadsConfig",
     "PipeScheduler",
     "PipeStatus",
     "RowError",
     "Stage",
     "StagedFile",
+    "StepLog",
     "UnloadResult",
     "WorkDone",
     "open_pipes",

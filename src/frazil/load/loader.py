@@ -48,6 +48,9 @@ from frazil.load.copy.progress import LoadProgress
 from frazil.load.copy.task import CopyTask, ErrorPolicy, FileReport, run_copy_task, task_groups
 from frazil.load.copy.unload import UnloadResult, unload
 from frazil.load.formats.reader import format_of
+from frazil.load.into_log.load_finisher import LoadFinisher
+from frazil.load.into_log.log_loads import LogCopyContext, LogLoads
+from frazil.load.into_log.log_plan import SIGNALS
 from frazil.load.preview import FilePreview, preview_file
 from frazil.load.stages.location import checked_path
 from frazil.load.stages.stage import Stage, open_stage, upload
@@ -131,6 +134,7 @@ class Loader:
         *,
         clock: Clock,
         rand: Rand,
+        log_loads: LogLoads,
         keyed: KeyedLoads | None = None,
         runner: Callable[[JobGroup], TaskRunner] | None = None,
     ) -> None:
@@ -144,6 +148,7 @@ class Loader:
         self._clock = clock
         self._rand = rand
         self._keyed = keyed
+        self._log_loads = log_loads
         self._runner = runner or (lambda group: do_on(lake.session, group))
         self._slots = threading.BoundedSemaphore(LOADS_MAX)
         self._lock = threading.Lock()
@@ -174,10 +179,12 @@ class Loader:
 
     def _check_table(self, statement: CopyIntoTable) -> None:
         keyed = self._keyed_loads(statement)
-        if keyed is None:
-            self._engine.check_loaded_name(statement.table)
-        else:
+        if statement.table in SIGNALS:
+            self._log_loads.check(statement)
+        elif keyed is not None:
             keyed.check(statement)
+        else:
+            self._engine.check_loaded_name(statement.table)
 
     def _keyed_loads(self, statement: CopyIntoTable) -> KeyedLoads | None:
         """Return what loads the table of a statement, if it is a keyed one."""
@@ -188,6 +195,12 @@ class Loader:
         """Return the files that a COPY INTO a table would load now."""
         stage = self.stage(statement.source.stage)
         keyed = self._keyed_loads(statement)
+        if statement.table in SIGNALS:
+            source, files_max = statement.source, self._config.files_max
+            listed = selected_files(
+                stage, source.path, statement.pattern, statement.files, files_max
+            )
+            return self._log_loads.unloaded(statement, listed)
         if keyed is not None:
             ledger: pa.Table | None = keyed.ledger(statement.table)
         else:
@@ -259,6 +272,15 @@ class Loader:
         too many loads, wait with `waits`, or raise `Overloaded`."""
         self._check_table(statement)
         stage = self.stage(statement.source.stage)
+        if statement.table in SIGNALS:
+            with self._job(cancel_token, text, who, waits=waits) as progress:
+                context = LogCopyContext(
+                    stage=stage,
+                    do=self._runner(progress.group),
+                    files_max=self._config.files_max,
+                    progress=progress,
+                )
+                return self._log_loads.copy(statement, context)
         with (
             self._job(cancel_token, text, who, waits=waits) as progress,
             closing(self._catalog()) as catalog,
@@ -288,6 +310,15 @@ class Loader:
     ) -> AbstractContextManager[KeyedCopy | None]:
         keyed = self._keyed_loads(statement)
         return nullcontext() if keyed is None else keyed.copy(statement.table, group.check)
+
+    def begin_finishing(self) -> LoadFinisher:
+        """Finish loads into the log that an earlier process has decided, in the background."""
+        return LoadFinisher(self._finish if self._log_loads.has_staged() else None)
+
+    def _finish(self, cancel_token: CancelToken) -> None:
+        text = "finish loads that a stop has interrupted"
+        with self._job(cancel_token, text, "frazil", waits=True) as progress:
+            self._log_loads.finish(progress)
 
     def unload(
         self, statement: CopyIntoStage, cancel_token: CancelToken | None = None

@@ -298,6 +298,11 @@ class Log:
         Raises `Unknown` if `topic_id` is not, or no longer, that topic's id."""
         return self.writer.submit(self._target(topic, append, partition, topic_id), append)
 
+    def append_step(self, topic: str, append: Append) -> Future[AppendResult]:
+        """Queue a step of a copy. Raises `Overloaded` while the log is near its limits."""
+        self.budget.admit_copy()
+        return self.append(topic, append)
+
     def append_if_idle(self, topic: str, append: Append, index: int) -> Future[AppendResult] | None:
         """Append a batch on this thread if none is queued. Call `writer.wake_readers` then."""
         return self.writer.commit_if_idle(self._target(topic, append, index), append)

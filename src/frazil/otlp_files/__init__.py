@@ -1,12 +1,11 @@
 """otlp_files: export telemetry to files and import it, as OTLP/JSON lines.
 
     export: rows -- SQL --> exporter --> otlp_json --> file
-    import: file --> line_reader --> split --> importer -- OTLP --> node
+    import: file --> line_reader --> importer -- OTLP --> node
 
     exporter.py     ExportFilter, export_lines, row_count: rows to lines
     otlp_json.py    a protobuf request as OTLP/JSON
     line_reader.py  lines of plain or compressed files
-    split.py        signal and records of a line, and how to halve it
     importer.py     Importer: sends lines to a node
 
 A file has one export request per line, the format of the OpenTelemetry Collector's file exporter
@@ -24,7 +23,6 @@ from frazil.otlp_files.exporter import (
 from frazil.otlp_files.importer import Importer, ImportTotals, LineOutcome
 from frazil.otlp_files.line_reader import STDIN, LinePosition, ReadLine, read_lines
 from frazil.otlp_files.otlp_json import json_of_request
-from frazil.otlp_files.split import JsonRequest, request_of
 
 __all__ = [
     "SIGNALS",
@@ -33,7 +31,6 @@ __all__ = [
     "ExportedLine",
     "ImportTotals",
     "Importer",
-    "JsonRequest",
     "LineOutcome",
     "LinePosition",
     "ReadLine",
@@ -41,6 +38,5 @@ __all__ = [
     "export_lines",
     "json_of_request",
     "read_lines",
-    "request_of",
     "row_count",
 ]

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.model import Clock
+from frazil.model import LEVEL_NAMES, Clock, JsonRequest, request_of
 from frazil.otlp_client import JSON, OtlpClient, OtlpTarget
 from frazil.otlp_files.line_reader import ReadLine
-from frazil.otlp_files.split import NAMES, JsonRequest, request_of
 
 WORKER_COUNT = 4
 """Requests in flight."""
@@ -34,7 +33,7 @@ class ImportTotals:
 
     lines: int = 0
     bytes_read: int = 0
-    records: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 0))
+    records: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LEVEL_NAMES, 0))
     """Acknowledged records, by signal."""
     refused: int = 0
     """Rejected records."""

@@ -19,7 +19,7 @@ from frazil.model import SystemClock, SystemRand
 from frazil.results import CancelToken, Result
 from frazil.settings import LakeConfig, LogConfig, StagesConfig
 from frazil.tables import KeyedTables
-from tests.load.loading import run_inline
+from tests.load.loading import log_loads, run_inline
 
 WAIT_S = 60
 POLL_MS = 100
@@ -41,6 +41,7 @@ class Piping:
         self,
         folder: Path,
         lake: Lake,
+        log: Log,
         tables: KeyedTables,
         runner: Callable[[JobGroup], TaskRunner],
         *,
@@ -65,6 +66,7 @@ class Piping:
             clock=clock,
             rand=SystemRand(),
             keyed=loads,
+            log_loads=log_loads(folder / "data", log),
             runner=runner,
         )
         loader.register(self.executor)
@@ -134,7 +136,7 @@ def open_piping(
         Lake.open(log, data, LakeConfig(), clock=clock, rand=rand, auto_flush=False) as lake,
         closing(KeyedTables(RealDisk(data), log, clock=clock)) as tables,
     ):
-        piping = Piping(folder, lake, tables, runner, is_scheduling=is_scheduling)
+        piping = Piping(folder, lake, log, tables, runner, is_scheduling=is_scheduling)
         if not piping.executor.definitions.of_kind("stage"):
             piping.execute(f"CREATE STAGE s URL='file://{piping.files}' FILE_FORMAT=(TYPE=NDJSON)")
         piping.pipes.start()

@@ -1,1 +1,1 @@
-"""Torture of COPY INTO and of pipes."""
+"""Torture of COPY INTO, into tables and into the log, and of pipes."""

@@ -39,12 +39,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from frazil.disk import RealDisk
 from frazil.errors import Unavailable, Unknown
 from frazil.lake.append.commit import COMMIT_ID, removed_offsets, topic_ids
 from frazil.lake.append.task import DEAD_LETTERS
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
 from frazil.lake.loaded.ledger import LEDGER, read_ledger
 from frazil.lake.loaded.load_table import arrow_schema
+from frazil.lake.loaded.log_ledger import log_ledgers
 from frazil.lake.scan.data_file import TablesView, TableView, plain_location, root_of
 from frazil.lake.scan.snapshot_info import snapshots_of
 from frazil.lake.tables.promoted import promoted_fields
@@ -140,11 +142,12 @@ class LakeView:
         self.pin(names)
         with self._lock, catalog_calls(self._config):
             tables = [(name, self._tables[name]) for name in names if name in self._tables]
-            return [
+            found = [
                 (name, read_ledger(table.properties[LEDGER], table.io))
                 for name, table in tables
                 if LEDGER in table.properties
             ]
+        return [*found, *log_ledgers(RealDisk(self._data_folder))]
 
     def _names(self) -> list[str]:
         """Return the tables in the catalog."""

@@ -119,7 +119,7 @@ def copy_into(statement: CopyIntoTable, stage: Stage, context: CopyContext) -> L
     """Run a COPY INTO a table. `Malformed` if a file or a row cannot be loaded and the statement is
     to abort, `Conflict` if a file was changed meanwhile: nothing was loaded then."""
     if statement.mapping:
-        raise Malformed("MAPPING is for COPY INTO logs; name columns as the fields of the files")
+        raise Malformed("MAPPING is for COPY INTO logs; write a SELECT, as in docs/loading.md")
     reason = ""
     for _ in range(ATTEMPTS_MAX):
         load = _Load(statement, stage, context)
@@ -168,6 +168,27 @@ def unloaded_files(
     )
     known = set() if ledger is None else loaded_keys(ledger)
     return [file for file in listed if (file.uri, file.etag) not in known]
+
+
+def fresh_files(
+    statement: CopyIntoTable, listed: list[StagedFile], ledger: pa.Table | None
+) -> tuple[list[StagedFile], int, tuple[str, ...]]:
+    """Return the files to load, how many others the table has already, and the URIs of those that
+    it has with other contents."""
+    if ledger is None:
+        return listed[: statement.max_files], 0, ()
+    known = loaded_keys(ledger)
+    uris = {uri for uri, _ in known}
+    fresh = listed
+    if not statement.force:
+        fresh = [file for file in listed if (file.uri, file.etag) not in known]
+        # Files that were skipped come last: with MAX_FILES, others get their turn.
+        tried = tried_keys(ledger)
+        fresh = sorted(fresh, key=lambda file: (file.uri, file.etag) in tried)
+    replaced = tuple(
+        file.uri for file in fresh if file.uri in uris and (file.uri, file.etag) not in known
+    )
+    return fresh[: statement.max_files], len(listed) - len(fresh), replaced
 
 
 def infer_schema(
@@ -256,22 +277,8 @@ class _Load:
         )
 
     def _select(self, listed: list[StagedFile], ledger: pa.Table | None) -> None:
-        statement = self._statement
-        if ledger is not None:
-            known = loaded_keys(ledger)
-            uris = {uri for uri, _ in known}
-            if not statement.force:
-                fresh = [file for file in listed if (file.uri, file.etag) not in known]
-                self._known_count = len(listed) - len(fresh)
-                # Files that were skipped come last: with MAX_FILES, others get their turn.
-                tried = tried_keys(ledger)
-                listed = sorted(fresh, key=lambda file: (file.uri, file.etag) in tried)
-            self._replaced = tuple(
-                file.uri
-                for file in listed
-                if file.uri in uris and (file.uri, file.etag) not in known
-            )
-        self._files = listed[: statement.max_files]
+        found = fresh_files(self._statement, listed, ledger)
+        self._files, self._known_count, self._replaced = found
 
     def file_format(self) -> FileFormat:
         chosen = self._statement.file_format or self._stage.file_format
@@ -383,7 +390,7 @@ class _Load:
             return self.result(results)
         change = LoadChange(
             files=[file for result in results for file in result.files],
-            entries=[_entry(report) for report in reports],
+            entries=[entry_of(report) for report in reports],
             commit_id=self._unique,
             is_forced=self._statement.force,
         )
@@ -397,20 +404,8 @@ class _Load:
         ROWS.add(sum(report.row_count for report in loaded), table=name)
         FILES.add(len(loaded), table=name, outcome=LOADED)
         FILES.add(len(reports) - len(loaded), table=name, outcome=SKIPPED)
-        return self.result(results, snapshot_id=snapshot_id, purge_errors=self._purge(loaded))
-
-    def _purge(self, loaded: Sequence[FileReport]) -> tuple[str, ...]:
-        """Delete files that were loaded without errors, if the statement says so."""
-        if not self._statement.purge:
-            return ()
-        store, errors = self._stage.open(), []
-        for report in loaded:
-            if report.error_count == 0:
-                try:
-                    store.delete(report.file)
-                except FrazilError as error:
-                    errors.append(str(error))
-        return tuple(errors)
+        errors = purge(self._stage, loaded) if self._statement.purge else ()
+        return self.result(results, snapshot_id=snapshot_id, purge_errors=errors)
 
     def result(
         self,
@@ -434,7 +429,20 @@ def _discard(target: CopyTarget, results: Sequence[CopyTaskResult]) -> None:
     target.discard([file for result in results for file in result.files])
 
 
-def _entry(report: FileReport) -> LedgerEntry:
+def purge(stage: Stage, loaded: Sequence[FileReport]) -> tuple[str, ...]:
+    """Delete files that were loaded without errors. Returns why some could not be."""
+    store, errors = stage.open(), []
+    for report in loaded:
+        if report.error_count == 0:
+            try:
+                store.delete(report.file)
+            except FrazilError as error:
+                errors.append(str(error))
+    return tuple(errors)
+
+
+def entry_of(report: FileReport) -> LedgerEntry:
+    """Return what the ledger keeps of a file."""
     first = report.errors[0] if report.errors else None
     return LedgerEntry(
         uri=report.file.uri,

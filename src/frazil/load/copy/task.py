@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -95,6 +96,46 @@ class CopyTaskResult:
     files: tuple[LoadedFile, ...] = ()
 
 
+class RowPart(Protocol):
+    """Some rows of a file, in the form in which they are written."""
+
+    @property
+    def row_count(self) -> int: ...
+    @property
+    def errors(self) -> tuple[RowError, ...]: ...
+
+
+Part = TypeVar("Part", bound=RowPart, contravariant=True)
+Read = TypeVar("Read", bound=RowPart)
+
+
+class PartWriter(Protocol[Part]):
+    """Writes the rows of one file after the other."""
+
+    def write(self, part: Part) -> None: ...
+
+    def end_file(self) -> None: ...
+
+    def drop_file(self) -> None:
+        """Remove what was written of the current file."""
+
+
+class BlockWriter:
+    """Writes blocks to data files."""
+
+    def __init__(self, writer: RowWriter) -> None:
+        self._writer = writer
+
+    def write(self, part: Block) -> None:
+        self._writer.write(part.rows)
+
+    def end_file(self) -> None:
+        self._writer.end_file()
+
+    def drop_file(self) -> None:
+        self._writer.drop_file()
+
+
 def task_groups(files: Sequence[StagedFile]) -> list[tuple[StagedFile, ...]]:
     """Split files into tasks, in order."""
     total = sum(file.size_bytes for file in files)
@@ -143,62 +184,83 @@ def run_copy_task(task: CopyTask) -> CopyTaskResult:
     """
     store = WatchedStore(task.stage.open())
     read = _reader(task, store)
-    reports = []
-    with closing(TaskProgress(task.slot, SystemClock())) as progress, ExitStack() as undo:
+    with ExitStack() as undo:
         writer = None
         if task.writer is not None:
             writer = task.writer(attempt_name(task.name))
             undo.callback(writer.discard)
-        errors_left = task.policy.max_errors
-        for file in task.files:
-            report = _load_file(file, _counted(partial(read, file), store, progress), writer, task)
+        target = None if writer is None else BlockWriter(writer)
+        reports = load_files(task.files, read, target, store, task.policy, task.slot)
+        files = () if writer is None else writer.finish()
+        undo.pop_all()
+    return CopyTaskResult(reports=reports, files=files)
+
+
+def load_files(
+    files: Iterable[StagedFile],
+    read: Callable[[StagedFile], Iterator[Read]],
+    writer: PartWriter[Read] | None,
+    store: WatchedStore,
+    policy: ErrorPolicy,
+    slot: ProgressSlot | None,
+) -> tuple[FileReport, ...]:
+    """Read files and write their rows; without a writer, only check them. Raises as
+    `run_copy_task`."""
+    reports: list[FileReport] = []
+    with closing(TaskProgress(slot, SystemClock())) as progress:
+        errors_left = policy.max_errors
+        for file in files:
+            parts = _counted(partial(read, file), store, progress)
+            report = _load_file(file, parts, writer, policy)
             reports.append(report)
             progress.finished(file, report.row_count)
             if errors_left is not None:
                 errors_left -= report.error_count
                 if errors_left < 0:
-                    raise too_many_errors(task.policy, reports)
-        files = () if writer is None else writer.finish()
-        undo.pop_all()
-    return CopyTaskResult(reports=tuple(reports), files=files)
+                    raise too_many_errors(policy, reports)
+    return tuple(reports)
 
 
 def _reader(task: CopyTask, store: FileSource) -> Callable[[StagedFile], Iterator[Block]]:
     """Return what yields the rows to load of a file."""
-    read = _rows_of(task, store)
+    read = row_reader(task.file_format, task.schema, task.transform, store, task.is_exact)
     return lambda file: checked(read(file), task.schema, task.keyed)
 
 
-def _rows_of(task: CopyTask, store: FileSource) -> Callable[[StagedFile], Iterator[Block]]:
-    transform = task.transform
+def row_reader(
+    file_format: FileFormat,
+    schema: pa.Schema,
+    transform: Transform | None,
+    store: FileSource,
+    is_exact: bool,
+) -> Callable[[StagedFile], Iterator[Block]]:
+    """Return what yields the rows of a file, as they are or as the SELECT makes them."""
     if transform is None:
-        return lambda file: read_file(
-            store, file, task.file_format, task.schema, is_exact=task.is_exact
-        )
-    staged, is_exact = transform.schema, transform.is_exact
+        return lambda file: read_file(store, file, file_format, schema, is_exact=is_exact)
+    staged = transform.schema
     if not staged.names:
-        return lambda file: without_rows(read_file(store, file, task.file_format, task.schema))
+        return lambda file: without_rows(read_file(store, file, file_format, schema))
     select = transform.open()
     return lambda file: transformed(
-        read_file(store, file, task.file_format, staged, is_exact=is_exact), select, task.schema
+        read_file(store, file, file_format, staged, is_exact=transform.is_exact), select, schema
     )
 
 
 def _load_file(
     file: StagedFile,
-    blocks: Iterator[Block],
-    writer: RowWriter | None,
-    task: CopyTask,
+    parts: Iterator[Read],
+    writer: PartWriter[Read] | None,
+    policy: ErrorPolicy,
 ) -> FileReport:
-    policy, is_checked = task.policy, writer is None
+    is_checked = writer is None
     rows = count = 0
     kept: list[RowError] = []
     is_skipped = False
     try:
-        for block in blocks:
-            count += len(block.errors)
-            kept += block.errors[: ERRORS_KEPT - len(kept)]
-            rows += block.rows.num_rows
+        for part in parts:
+            count += len(part.errors)
+            kept += part.errors[: ERRORS_KEPT - len(kept)]
+            rows += part.row_count
             if count and not is_checked:
                 if policy.on_error == "abort":
                     raise _aborted(file, kept[0])
@@ -206,7 +268,7 @@ def _load_file(
                     is_skipped = True
                     break
             if writer is not None:
-                writer.write(block.rows)
+                writer.write(part)
     except (Malformed, TooLarge) as error:
         if isinstance(error, _Aborted):
             raise Malformed(str(error)) from None
@@ -227,13 +289,13 @@ def _load_file(
 
 
 def _counted(
-    read: Callable[[], Iterator[Block]], store: WatchedStore, progress: TaskProgress
-) -> Iterator[Block]:
+    read: Callable[[], Iterator[Read]], store: WatchedStore, progress: TaskProgress
+) -> Iterator[Read]:
     rows = 0
-    for block in read():
-        rows += block.rows.num_rows
+    for part in read():
+        rows += part.row_count
         progress.reading(store.position(), rows)
-        yield block
+        yield part
 
 
 class _Aborted(Malformed):

@@ -10,6 +10,8 @@ json_documents.py  JSON arrays and documents over several lines
 csv_rows.py        CSV
 columnar.py        Parquet and ORC
 avro_rows.py       Avro
+syslog.py          syslog: RFC 5424, RFC 3164, and as files have it
+times.py           times in text
 avro_zstd.py       Avro with blocks of Zstandard
 text_cast.py       strict casts from text
 typed_cast.py      strict casts between types

@@ -38,6 +38,11 @@ class Block:
     """Where each row is, as in `RowError`."""
     errors: tuple[RowError, ...] = ()
 
+    @property
+    def row_count(self) -> int:
+        count: int = self.rows.num_rows
+        return count
+
 
 def row_error(line: int, column: str, reason: str) -> RowError:
     if len(reason) > REASON_CHARACTERS_MAX:

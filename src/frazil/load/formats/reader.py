@@ -24,6 +24,7 @@ from frazil.load.formats.csv_rows import infer_csv, read_csv
 from frazil.load.formats.json_documents import document_chunks
 from frazil.load.formats.lines import LineChunk, line_chunks
 from frazil.load.formats.ndjson import infer_ndjson, read_ndjson
+from frazil.load.formats.syslog import SYSLOG_SCHEMA, read_syslog
 from frazil.load.stages.stage import FileSource
 from frazil.load.stages.staged_file import StagedFile
 
@@ -57,7 +58,7 @@ def format_of(path: str) -> FileFormat:
 
 def infer_file(store: FileSource, file: StagedFile, file_format: FileFormat) -> pa.Schema:
     """Return the schema of a file, before `finished`. Reads all of it, unless it has a schema."""
-    with _opened(store, file, file_format) as stream:
+    with opened(store, file, file_format) as stream:
         match file_format.type:
             case "ndjson":
                 return infer_ndjson(line_chunks(stream))
@@ -73,6 +74,8 @@ def infer_file(store: FileSource, file: StagedFile, file_format: FileFormat) -> 
                 return infer_avro(stream)
             case "text":
                 return TEXT_SCHEMA
+            case "syslog":
+                return SYSLOG_SCHEMA
         raise _unsupported(file_format)
 
 
@@ -88,7 +91,7 @@ def read_file(
     """Yield all rows of a file. `Malformed` if the file as a whole cannot be read, `Conflict` if it
     is not the one that was listed. `is_exact`: the schema was inferred from this very file.
     `columns`: only these are read, if the format is Parquet."""
-    with _opened(store, file, file_format) as stream:
+    with opened(store, file, file_format) as stream:
         match file_format.type:
             case "ndjson":
                 yield from read_ndjson(line_chunks(stream), schema, is_exact=is_exact)
@@ -106,12 +109,14 @@ def read_file(
                 yield from _read_text(
                     line_chunks(stream, skip_lines=file_format.skip_lines), schema
                 )
+            case "syslog":
+                yield from read_syslog(line_chunks(stream), schema, file.time_ms)
             case _:
                 raise _unsupported(file_format)
 
 
 @contextmanager
-def _opened(store: FileSource, file: StagedFile, file_format: FileFormat) -> Iterator[IO[bytes]]:
+def opened(store: FileSource, file: StagedFile, file_format: FileFormat) -> Iterator[IO[bytes]]:
     """Yield the bytes of a file, decompressed if it is text."""
     source = store.open(file)
     try:
@@ -149,4 +154,7 @@ def _read_text(chunks: Iterator[LineChunk], schema: pa.Schema) -> Iterator[Block
 
 
 def _unsupported(file_format: FileFormat) -> Malformed:
-    return Malformed(f"files of type {file_format.type.upper()} cannot be loaded into a table")
+    return Malformed(
+        f"{file_format.type.upper()} is for COPY INTO logs, spans and metrics; other tables are "
+        "loaded from other formats"
+    )

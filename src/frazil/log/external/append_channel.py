@@ -254,10 +254,12 @@ def _serve(log: Log, request: AppendRequest, replies: _Replies, *, is_lone: bool
     try:
         append = _append_of(request)
         topic, index, topic_id = request.topic, request.partition, request.topic_id
-        if is_lone:
+        if is_lone and append.step is None:
             result = log.append_durably(topic, append, partition=index, topic_id=topic_id)
             replies.add(_reply(request.number, result))
             return
+        if append.step is not None:
+            log.budget.admit_copy()
         future = log.append(topic, append, partition=index, topic_id=topic_id)
     except FrazilError as error:
         replies.add(_refusal(request.number, error))

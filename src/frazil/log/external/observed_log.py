@@ -202,6 +202,11 @@ class ObservedLog:
         """Append a batch and wait until it is durable."""
         return self.append(topic, append, partition=partition, topic_id=topic_id).result()
 
+    def append_step(self, topic: str, append: Append) -> Future[AppendResult]:
+        """Send a step of a copy to the owner. The future fails with `Overloaded` while the log is
+        near its limits."""
+        return self.append(topic, append)
+
     def source_position(
         self, topic: str, source: str, *, partition: int = 0
     ) -> SourcePosition | None:

@@ -1,4 +1,4 @@
-"""A line of OTLP/JSON: its signal, its records, and how to halve it."""
+"""JsonRequest: an export request as OTLP/JSON: its signal, its records, and how to halve it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LevelNames(NamedTuple):
     records: tuple[str, str]
 
 
-NAMES = {
+LEVEL_NAMES = {
     "logs": LevelNames(
         ("resourceLogs", "resource_logs"),
         ("scopeLogs", "scope_logs"),
@@ -46,7 +46,7 @@ class JsonRequest:
 
     @property
     def record_count(self) -> int:
-        names = NAMES[self.signal]
+        names = LEVEL_NAMES[self.signal]
         records = [
             record
             for resource in _list(self.content, names.resources)
@@ -64,7 +64,7 @@ class JsonRequest:
 
     def halves(self) -> tuple[JsonRequest, JsonRequest] | None:
         """Return the records in two requests; None if there is only one."""
-        names = NAMES[self.signal]
+        names = LEVEL_NAMES[self.signal]
         levels = (names.resources, names.scopes, names.records)
         halves = _halves(self.content, levels)
         if halves is None:
@@ -76,7 +76,7 @@ class JsonRequest:
 
 
 def request_of(text: bytes) -> JsonRequest:
-    """Parse a line. Raises Malformed if it is not a JSON export request."""
+    """Parse a request. Raises Malformed if it is not a JSON export request."""
     try:
         content = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -88,7 +88,7 @@ def request_of(text: bytes) -> JsonRequest:
         raise Malformed("not a JSON object")
     signals = [
         signal
-        for signal, names in NAMES.items()
+        for signal, names in LEVEL_NAMES.items()
         if any(name in content for name in names.resources)
     ]
     if len(signals) != 1:

@@ -1,0 +1,1 @@
+"""Tests of loads into the log."""
