@@ -178,10 +178,9 @@ class Loader:
         self.stage(statement.source.stage)
 
     def _check_table(self, statement: CopyIntoTable) -> None:
-        keyed = self._keyed_loads(statement)
         if statement.table in SIGNALS:
             self._log_loads.check(statement)
-        elif keyed is not None:
+        elif keyed := self._keyed_loads(statement):
             keyed.check(statement)
         else:
             self._engine.check_loaded_name(statement.table)
@@ -194,15 +193,11 @@ class Loader:
     def unloaded(self, statement: CopyIntoTable) -> list[StagedFile]:
         """Return the files that a COPY INTO a table would load now."""
         stage = self.stage(statement.source.stage)
-        keyed = self._keyed_loads(statement)
+        ledger: pa.Table | None
         if statement.table in SIGNALS:
-            source, files_max = statement.source, self._config.files_max
-            listed = selected_files(
-                stage, source.path, statement.pattern, statement.files, files_max
-            )
-            return self._log_loads.unloaded(statement, listed)
-        if keyed is not None:
-            ledger: pa.Table | None = keyed.ledger(statement.table)
+            ledger = self._log_loads.ledger(statement.table)
+        elif keyed := self._keyed_loads(statement):
+            ledger = keyed.ledger(statement.table)
         else:
             with closing(self._catalog()) as catalog:
                 ledger = lake_ledger(statement, catalog, self._lake.config)
@@ -274,12 +269,8 @@ class Loader:
         stage = self.stage(statement.source.stage)
         if statement.table in SIGNALS:
             with self._job(cancel_token, text, who, waits=waits) as progress:
-                context = LogCopyContext(
-                    stage=stage,
-                    do=self._runner(progress.group),
-                    files_max=self._config.files_max,
-                    progress=progress,
-                )
+                do, files_max = self._runner(progress.group), self._config.files_max
+                context = LogCopyContext(stage=stage, do=do, files_max=files_max, progress=progress)
                 return self._log_loads.copy(statement, context)
         with (
             self._job(cancel_token, text, who, waits=waits) as progress,
@@ -316,8 +307,7 @@ class Loader:
         return LoadFinisher(self._finish if self._log_loads.has_staged() else None)
 
     def _finish(self, cancel_token: CancelToken) -> None:
-        text = "finish loads that a stop has interrupted"
-        with self._job(cancel_token, text, "frazil", waits=True) as progress:
+        with self._job(cancel_token, "finish interrupted loads", "frazil", waits=True) as progress:
             self._log_loads.finish(progress)
 
     def unload(

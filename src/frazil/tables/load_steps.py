@@ -160,7 +160,12 @@ def append_load(
             check()
             waiting = dict(
                 table_appends(
-                    definition, Operation.UPSERT, rows, timestamp_ms=now_ms(), steps=steps
+                    definition,
+                    Operation.UPSERT,
+                    rows,
+                    timestamp_ms=now_ms(),
+                    steps=steps,
+                    by=SOURCE,
                 )
             )
             attempt = 0

@@ -66,7 +66,7 @@ from frazil.load.stages.stage import Stage
 from frazil.load.stages.staged_file import StagedFile
 from frazil.log import Append, AppendResult, Record, SourcePosition, SourceStep, append_of_records
 from frazil.model import Clock, Rand
-from frazil.model.arrow import LOADED, SKIPPED, loaded_keys, with_entries
+from frazil.model.arrow import LOADED, SKIPPED, with_entries
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class StepLog(Protocol):
     ) -> SourcePosition | None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LogCopyContext:
     """What one statement needs."""
 
@@ -130,10 +130,9 @@ class LogLoads:
         limits = self._config.rules.ingest.limits
         return checked_copy(statement, has_series_limit=limits.series_per_service_max > 0)
 
-    def unloaded(self, statement: CopyIntoTable, listed: list[StagedFile]) -> list[StagedFile]:
-        """Return the files that a load would take now."""
-        known = loaded_keys(self._ledger(statement.table, is_strict=False))
-        return [file for file in listed if (file.uri, file.etag) not in known]
+    def ledger(self, table: str) -> pa.Table:
+        """Return the files that a table was loaded from."""
+        return self._ledger(table, is_strict=False)
 
     def has_staged(self) -> bool:
         """Return whether there is a load to finish."""
