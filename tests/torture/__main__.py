@@ -22,6 +22,7 @@ from tests.torture.checker import Verdict
 from tests.torture.kafka import live as kafka_live
 from tests.torture.kafka import mutants as kafka_mutants
 from tests.torture.kafka import sim as kafka_sim
+from tests.torture.keyed_lake import engines as keyed_engines
 from tests.torture.keyed_lake import run as keyed_lake
 from tests.torture.lake import run as lake
 from tests.torture.load import keyed as keyed_copy
@@ -241,6 +242,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "keyed_lake": (keyed_lake.run, 27),
     "keyed_lake_mutants": (keyed_lake.run_mutants, 0),
     "keyed_soak": (keyed_soak.run, 20_000),
+    "keyed_engines": (keyed_engines.run, 100),
     "kill9": (kill9.run, 20),
     "powercut": (powercut.run, 20),
     "syscall": (syscall.run, 0),
