@@ -62,6 +62,7 @@ OWNERS: dict[str, set[str] | None] = {
     "requests": {"lake"},
     "sqlalchemy": {"lake"},
     "datafusion": {"lake", "query"},
+    "promql_parser": {"query"},
     "pyarrow": None,
 }
 """Module to the rooms that may import it; None means every room."""

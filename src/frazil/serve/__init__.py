@@ -9,6 +9,7 @@
     routes.py        all endpoints
     http/            requests, routing, responses, OpenAPI
     api/             the endpoints
+    doors/           protocols of other tools: Grafana, Flight SQL, MCP
     status/          node status and health
     metrics/         the Prometheus page
     tables/          rows and keys of keyed tables, in JSON

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from frazil.httpd import Auth, ConnectionLimits, HttpPort
 from frazil.serve.context import NodeContext
+from frazil.serve.doors.all import DOORS
 from frazil.serve.http.app import App
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.responses import answer_of_error
@@ -46,6 +47,7 @@ def _app(handler: Handler, ingest: IngestConfig, auth: Auth, statements: Auth | 
     return App(
         handler,
         Router(endpoints_of()),
+        DOORS,
         auth,
         statements,
         cors_origins=ingest.cors_origins,

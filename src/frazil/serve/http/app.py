@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 from frazil import tracing
 from frazil.errors import FrazilError, Unavailable
@@ -59,6 +59,20 @@ SECURITY = (
 )
 
 
+class ForeignProtocol(Protocol):
+    """A protocol of other tools, with paths of its own."""
+
+    @property
+    def error_response(self) -> Callable[[FrazilError | HttpError], Response]: ...
+
+    @property
+    def prefix(self) -> str: ...
+
+    def owns(self, path: str) -> bool: ...
+
+    async def answer(self, handler: Handler, request: ApiRequest) -> Reply: ...
+
+
 class App:
     """Serves concurrent requests. Owned by the event loop."""
 
@@ -66,6 +80,7 @@ class App:
         self,
         handler: Handler,
         routes: Router,
+        doors: Sequence[ForeignProtocol],
         auth: Auth,
         statements_auth: Auth | None,
         *,
@@ -75,6 +90,7 @@ class App:
         self._page = StaticFiles()
         self._handler = handler
         self._routes = routes
+        self._doors = doors
         self._auth = auth
         self._statements_auth = statements_auth  # None: no one may send statements
         self._cors_origins = cors_origins
@@ -100,12 +116,16 @@ class App:
             DURATION.record((clock.monotonic_ns() - begin_ns) / NS_PER_MS)
 
     async def _answer(self, request: ApiRequest) -> Reply:
+        door = next((door for door in self._doors if door.owns(request.path)), None)
+        error_response = answer_of_error if door is None else door.error_response
         try:
             headers = request.headers
             origin, host = headers.get("origin"), headers.get("host", "")
             check_origin(origin, host, self._cors_origins, is_local=self._is_local)
             if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
                 return _preflight()
+            if door is not None:
+                return await self._serve_door(door, request)
             page = await self._page_answer(request)
             if page is not None:
                 return page
@@ -116,12 +136,21 @@ class App:
                 await auth.deny(authorization)
             return await self._serve(endpoint, named, request)
         except (FrazilError, HttpError) as error:
-            return answer_of_error(error)
+            return error_response(error)
         except ClientGone:
             raise
         except Exception:  # top of loop: one request must not break others
             logger.exception("request failed", extra={"path": request.path})
-            return answer_of_error(Unavailable(FAILED))
+            return error_response(Unavailable(FAILED))
+
+    async def _serve_door(self, door: ForeignProtocol, request: ApiRequest) -> Reply:
+        authorization = request.headers.get("authorization")
+        if not self._auth.knows(authorization):
+            await self._auth.deny(authorization)
+        parent = request.headers.get("traceparent")
+        name = f"{request.method} {door.prefix}"
+        with self._handler.admit(), tracing.span(name, parent=parent):
+            return await door.answer(self._handler, request)
 
     def _auth_of(self, endpoint: Endpoint[Any]) -> Auth:
         """Return who may use an endpoint. 403 if no one may."""

@@ -1,0 +1,6 @@
+"""serve/doors: other tools' protocols, on the port of the API.
+
+endpoint.py  Door, DoorEndpoint, DoorRequest: paths below a prefix, with errors as its clients
+             expect them
+all.py       the doors of a node
+"""
