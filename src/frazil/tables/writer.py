@@ -110,6 +110,9 @@ def _content_digest(digest: bytes | None, records: Sequence[Record]) -> bytes | 
 
 def portions_of(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch | pa.Table]:
     """Yield the rows in portions, each of which fits into one batch of the log."""
+    if rows.num_rows == 1:  # adding up `nbytes` takes longer than to encode one row
+        yield rows
+        return
     row_bytes = max(1, rows.nbytes // max(1, rows.num_rows))
     count = max(1, PORTION_BYTES // row_bytes)
     for begin in range(0, rows.num_rows, count):
