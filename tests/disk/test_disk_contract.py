@@ -452,8 +452,9 @@ def test_both_disks_agree_on_any_sequence_of_calls(steps: list[tuple[object, ...
 
 @pytest.mark.parametrize("size", [0, 5, 4096, 3 * 1024 * 1024 + 777])
 @pytest.mark.parametrize("is_aligned", [True, False])
-def test_an_append_without_the_page_cache_adds_all_bytes(
-    disk: Disk, size: int, is_aligned: bool
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_synced_append_adds_all_bytes(
+    disk: Disk, size: int, is_aligned: bool, is_cached: bool
 ) -> None:
     """Whatever its length and address, also after other bytes."""
     memory = mmap.mmap(-1, size + 4096)
@@ -461,8 +462,8 @@ def test_an_append_without_the_page_cache_adds_all_bytes(
     begin = 0 if is_aligned else 3
     data = memoryview(memory)[begin : begin + size]
     file = disk.open("a", "create")
-    file.append_uncached(data)
-    file.append_uncached(data)
+    file.append_synced(data, is_cached=is_cached)
+    file.append_synced(data, is_cached=is_cached)
     file.append([b"end"])
     file.close()
     assert get(disk, "a") == bytes(data) * 2 + b"end"

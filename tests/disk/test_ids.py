@@ -50,7 +50,7 @@ class MemoryFile:
         self._disk.may_fail()
         self.data += b"".join(buffers)
 
-    def append_uncached(self, data: memoryview) -> None:
+    def append_synced(self, data: memoryview, *, is_cached: bool) -> None:
         raise NotImplementedError
 
     def append_from(self, position: int) -> None:

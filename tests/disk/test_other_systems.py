@@ -41,7 +41,7 @@ def test_every_sync_reaches_the_drive(tmp_path: Path, synced: list[str]) -> None
     file.append([b"one"])
     file.sync()
     file.settle()
-    file.append_uncached(memoryview(bytes(5000)))
+    file.append_synced(memoryview(bytes(5000)), is_cached=False)
     file.close()
     assert synced == ["full"] * 4  # the last one in two portions
     RealDisk(tmp_path).uncache("a")

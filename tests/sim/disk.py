@@ -210,7 +210,7 @@ class SimFile:
                 self._end += len(part)
                 raise self._disk.full(self._path)
 
-    def append_uncached(self, data: memoryview) -> None:
+    def append_synced(self, data: memoryview, *, is_cached: bool) -> None:
         self.append([data])
         self.sync()
 

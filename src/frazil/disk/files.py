@@ -54,10 +54,10 @@ class File(Protocol):
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Append all bytes, or raise. After an error some of them may be written."""
 
-    def append_uncached(self, data: memoryview) -> None:
-        """Append many bytes and sync them, or raise. Where the file system can, the page cache is
-        left out: that takes an end of file and an address in memory that are multiples of a page.
-        Written and synced in portions: a sync of another file waits for one of them.
+    def append_synced(self, data: memoryview, *, is_cached: bool) -> None:
+        """Append many bytes and sync them, or raise, in portions: a sync of another file waits for
+        one of them. Unless they are to be cached, the page cache is left out where the file system
+        can: that takes an end of file and an address in memory that are multiples of a page.
         """
 
     def append_from(self, position: int) -> None:
@@ -173,7 +173,10 @@ class RealFile:
             self._end += written
             rest = rest[written:]
 
-    def append_uncached(self, data: memoryview) -> None:
+    def append_synced(self, data: memoryview, *, is_cached: bool) -> None:
+        if is_cached:
+            self._append_portions(data)
+            return
         begin = self._end
         flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
         try:
@@ -255,7 +258,7 @@ class RealMapped:
 
 
 class WriteBuffer:
-    """Memory in which a file is put together for `append_uncached`. The next file uses it again:
+    """Memory in which a file is put together for `append_synced`. The next file uses it again:
     memory that is new to a process costs more than what is done in it. Owned by one thread."""
 
     def __init__(self) -> None:

@@ -137,7 +137,7 @@ class FaultyFile:
         with self._disk.around("append", buffers, self._file):
             self._file.append(buffers)
 
-    def append_uncached(self, data: memoryview) -> None:
+    def append_synced(self, data: memoryview, *, is_cached: bool) -> None:
         self.append([data])
 
     def append_from(self, position: int) -> None:

@@ -115,7 +115,7 @@ def write_segment(
     file = disk.open(scratch, "create")
     try:
         sections, end = _encode(header, slots, buffer)
-        file.append_uncached(sections)
+        file.append_synced(sections, is_cached=False)
         file.append([end])
         file.sync()
         segment = open_segment(disk, scratch, is_verified=True)

@@ -168,7 +168,8 @@ def write_scratch(
         disk.unlink(scratch)
     file = disk.open(scratch, "create")
     try:
-        file.append_uncached(_encode(header, batch, numbers, deaths, buffer))
+        # Cached: the next changes compare keys with these, and rows are looked up one by one.
+        file.append_synced(_encode(header, batch, numbers, deaths, buffer), is_cached=True)
         return open_rows(disk, scratch, is_verified=not is_read_back)
     except (OSError, Corrupt):
         with contextlib.suppress(OSError):  # raise the first error
