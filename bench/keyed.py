@@ -12,6 +12,7 @@ import os
 import shutil
 import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +32,7 @@ from frazil.tables import (
     KeyedTable,
     KeyedWriter,
     create_table,
+    find_table,
     new_definition,
     warm,
 )
@@ -54,6 +56,7 @@ COLUMNS = (
 )
 BARS = {
     "index_mb": 130.0,
+    "process_mb": 300.0,
     "get_p50_us": 50.0,
     "get_p99_us": 300.0,
     "rebuild_s": 5.0,
@@ -178,6 +181,7 @@ def ours(folder: Path) -> Figures:
     table.close()
     figures |= starts(disk, log, table)
     log.close()
+    figures["process_mb"] = process_mb(folder)
     return figures
 
 
@@ -209,6 +213,35 @@ def compaction(table: KeyedTable, wanted: list[int]) -> Figures:
 def resident_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def process_mb(folder: Path) -> float:
+    """Return the memory that the table takes in a process of its own, above what that has before.
+    Mapped files are not counted: the kernel takes their pages back when it needs them."""
+    command = [sys.executable, __file__, "opened", str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def opened_mb(folder: Path) -> float:
+    """Open the table, look rows up, and return by how much the process has grown, in MB."""
+    warm()
+    disk = RealDisk(folder)
+    before = private_bytes()
+    log = open_log(folder)
+    table = KeyedTable(disk, log, find_table(disk, "bench"))
+    view, rand = table.view(), np.random.default_rng(2)
+    for key in rand.integers(0, KEYS, GETS).tolist():
+        assert view.get(7919 * key) is not None
+    grown = private_bytes() - before
+    table.close()
+    log.close()
+    return grown / 1e6
+
+
+def private_bytes() -> int:
+    resident, shared = map(int, Path("/proc/self/statm").read_text().split()[1:3])
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
 
 
 def look_ups(
@@ -336,4 +369,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    match sys.argv[1:]:
+        case ["opened", name]:
+            print(opened_mb(Path(name)))
+        case _:
+            sys.exit(main())

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from frazil.errors import Held
-from frazil.model import MiB
+from frazil.model import KiB, MiB
 
 Mode = Literal["read", "edit", "create", "create_private"]
 Buffer = bytes | memoryview
@@ -31,7 +31,11 @@ Buffer = bytes | memoryview
 IOV_MAX = 1024
 """Linux limit of buffers in one vectored write."""
 PORTION_BYTES = MiB
-"""Of a file that is written uncached."""
+"""Of a file that is written and synced in portions."""
+CACHED_BYTES = 64 * KiB
+"""The page cache keeps in one piece what one call writes, and later maps all of it for one byte
+that is read. Linux 6.18: 200 random bytes of 512 MiB map 178 MB if the file was written by calls of
+1 MiB, and 13 MB if it was written by calls of this size."""
 BUFFER_UNIT = 8 * MiB
 """Buffers grow in steps of this size."""
 
@@ -175,7 +179,7 @@ class RealFile:
 
     def append_synced(self, data: memoryview, *, is_cached: bool) -> None:
         if is_cached:
-            self._append_portions(data)
+            self._append_portions(data, CACHED_BYTES)
             return
         begin = self._end
         flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
@@ -189,9 +193,11 @@ class RealFile:
             fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags)
         self._append_portions(data[self._end - begin :])
 
-    def _append_portions(self, data: memoryview) -> None:
+    def _append_portions(self, data: memoryview, call_bytes: int = PORTION_BYTES) -> None:
         for begin in range(0, len(data), PORTION_BYTES):
-            self._append_some([data[begin : begin + PORTION_BYTES]])
+            portion = data[begin : begin + PORTION_BYTES]
+            for at in range(0, len(portion), call_bytes):
+                self._append_some([portion[at : at + call_bytes]])
             _sync(self._descriptor)
 
     def write_at(self, position: int, data: bytes) -> None:

@@ -19,7 +19,8 @@ from frazil.tables.keys.kernels import Longs
 from frazil.tables.rows.row_segment import RowSegment, base_rows
 
 FAULT_BYTES = 64 * KiB
-"""The kernel maps so much of the page cache around a page that is read."""
+"""The kernel maps so much of the page cache around a page that is read. Where it keeps more in one
+piece it would map that, so files are written in pieces of this size (`File.append_synced`)."""
 
 
 class MappedPages:
