@@ -10,6 +10,7 @@ from frazil.errors import InvalidSetting
 from frazil.model import Promotions, doc
 from frazil.settings import (
     ExternalConfig,
+    FlightConfig,
     HotConfig,
     IngestConfig,
     KafkaPortConfig,
@@ -66,6 +67,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     lake: LakeConfig = msgspec.field(default_factory=LakeConfig)
     query: QueryConfig = msgspec.field(default_factory=QueryConfig)
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
+    flight: FlightConfig = msgspec.field(default_factory=FlightConfig)
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
     external: ExternalConfig = msgspec.field(default_factory=ExternalConfig)
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
@@ -92,6 +94,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         self._check_ports()
         if self.kafka.enabled and self.kafka.host is not None:
             _check_kafka_reach(self.kafka.host, self.kafka, self.ingest)
+        if self.has_flight and self.flight.host is not None:
+            _check_flight_reach(self.flight.host, self)
 
     @property
     def promotions(self) -> Promotions:
@@ -103,6 +107,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The address that the Kafka port listens on."""
         return self.ingest.host if self.kafka.host is None else self.kafka.host
 
+    @property
+    def has_flight(self) -> bool:
+        """Whether the Flight SQL port is opened: it needs SQL."""
+        return self.flight.enabled and self.serve.enabled and self.hot.enabled
+
+    @property
+    def flight_host(self) -> str:
+        """The address that the Flight SQL port listens on."""
+        return self.ingest.host if self.flight.host is None else self.flight.host
+
     def _check_ports(self) -> None:
         ports = {
             "ingest.grpc_port": self.ingest.grpc_port,
@@ -112,6 +126,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ports["serve.http_port"] = self.serve.http_port
         if self.kafka.enabled:
             ports["kafka.port"] = self.kafka.port
+        if self.has_flight:
+            ports["flight.port"] = self.flight.port
         names: dict[int, str] = {}
         for name, port in ports.items():
             if port in names and port != 0:
@@ -136,4 +152,26 @@ def _check_kafka_reach(host: str, kafka: KafkaPortConfig, ingest: IngestConfig) 
             "authenticated; set kafka.scram = true, ingest.token_file or "
             "ingest.tls_client_ca_file, or pass --insecure",
             "kafka.host",
+        )
+
+
+def _check_flight_reach(host: str, config: Config) -> None:
+    """Reject a Flight SQL port that would admit anyone from the network."""
+    ingest = config.ingest
+    if ingest.insecure or is_loopback(host):
+        return
+    if ingest.tls_certificate_file is None:
+        raise InvalidSetting(
+            f"flight.host is {host}, which other machines can reach, and TLS is off; set "
+            "ingest.tls_certificate_file and ingest.tls_key_file, listen on 127.0.0.1, or pass "
+            "--insecure",
+            "flight.host",
+        )
+    tokens = ingest.token_file or config.serve.token_file
+    if tokens is None and ingest.tls_client_ca_file is None:
+        raise InvalidSetting(
+            f"flight.host is {host}, which other machines can reach, and clients are not "
+            "authenticated; set serve.token_file, ingest.token_file or ingest.tls_client_ca_file, "
+            "or pass --insecure",
+            "flight.host",
         )

@@ -85,6 +85,15 @@ class _Started:
     pruned: Mapping[str, PrunedScan]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryColumns:
+    """What a query returns and takes."""
+
+    columns: pa.Schema
+    parameters: pa.Schema
+    """By name, such as `$1`; only those whose type follows from the text."""
+
+
 class Engine:
     """Runs SQL over the hot tier and the lake. Thread-safe.
 
@@ -337,6 +346,10 @@ class Engine:
         keyed, external = self._keyed.names(), self._external_names()
         return {*self._schemas, *VIEW_NAMES, *topics, *others, *keyed, *external}
 
+    def view_names(self) -> set[str]:
+        """Return the names of all views, built-in ones and those of users."""
+        return {*VIEW_NAMES, *self._views()}
+
     def _external_names(self) -> Collection[str]:
         return () if self._external is None else self._external.names()
 
@@ -377,18 +390,21 @@ class Engine:
         if name in self.table_names() or name.startswith(RESERVED):
             raise Conflict(f"{name} is the name of a table, or reserved; choose another")
         views = {**self._views(), name: ViewDefinition(query=query)}
-        return self._schema(f'SELECT * FROM "{name}"', views)
+        return self._describe(f'SELECT * FROM "{name}"', views).columns
 
     def view_problem(self, name: str) -> str | None:
         """Return why a view cannot be read now; None if it can."""
         try:
-            self._schema(f'SELECT * FROM "{name}"', self._views())
+            self._describe(f'SELECT * FROM "{name}"', self._views())
         except Rejected as error:
             return str(error)
         return None
 
-    def _schema(self, text: str, views: Mapping[str, ViewDefinition]) -> pa.Schema:
-        """Plan a text, and return the columns of its result."""
+    def describe(self, text: str) -> QueryColumns:
+        """Plan a query without running it. It may have parameters. Errors as for `sql`."""
+        return self._describe(text, self._views())
+
+    def _describe(self, text: str, views: Mapping[str, ViewDefinition]) -> QueryColumns:
         self._check(text, self._config)
         cancel_token = CancelToken()
         with ExitStack() as stack:
@@ -400,7 +416,7 @@ class Engine:
             cancel_token.attach(worker)
             pins = KeyedPins(self._keyed)
             planned = self._plan(worker, self._plan_request(text, views, self._config, pins), pins)
-            return pa.ipc.read_schema(pa.py_buffer(planned.plan.schema))
+            return _columns_of(planned.plan)
 
     def _plan(self, worker: Worker, request: PlanRequest, pins: KeyedPins) -> Planned:
         try:
@@ -493,3 +509,11 @@ def limited(config: QueryConfig, limits: Limits | None) -> QueryConfig:
         if (value := getattr(limits, name)) is not None
     }
     return msgspec.structs.replace(config, **lower)
+
+
+def _columns_of(plan: QueryPlan) -> QueryColumns:
+    parameters = pa.schema([])
+    if plan.parameters is not None:
+        parameters = pa.ipc.read_schema(pa.py_buffer(plan.parameters))
+    columns = pa.ipc.read_schema(pa.py_buffer(plan.schema))
+    return QueryColumns(columns=columns, parameters=parameters)

@@ -9,7 +9,8 @@
     routes.py        all endpoints
     http/            requests, routing, responses, OpenAPI
     api/             the endpoints
-    doors/           protocols of other tools: Grafana, Flight SQL, MCP
+    doors/           protocols of other tools: Grafana, MCP
+    flight/          the Flight SQL port
     status/          node status and health
     metrics/         the Prometheus page
     tables/          rows and keys of keyed tables, in JSON
@@ -21,6 +22,8 @@ The event loop owns everything here; long work runs in threads.
 """
 
 from frazil.serve.context import NodeContext
+from frazil.serve.flight.port import FlightPort
+from frazil.serve.flight.rows import FlightSource
 from frazil.serve.routes import description
 from frazil.serve.server import ApiServer
 from frazil.serve.status.collect import reader_rates, status_of
@@ -29,6 +32,8 @@ from frazil.serve.status.model import Status
 
 __all__ = [
     "ApiServer",
+    "FlightPort",
+    "FlightSource",
     "NodeContext",
     "Status",
     "checks_of",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from frazil.query.plan.count_rewrite import CountQuery, count_query_of
+from frazil.query.plan.parameters import parameters_of
 from frazil.query.plan.predicates import (
     ANYTHING,
     AS_TIME,
@@ -69,6 +70,8 @@ class QueryPlan(msgspec.Struct, frozen=True, kw_only=True):
     is_explain: bool
     schema: bytes
     """Schema of the result, as Arrow IPC."""
+    parameters: bytes | None = None
+    """Schema of the parameters whose type follows from the text, such as `$1`, as Arrow IPC."""
 
     def leaf_count(self, rows: RowsByTable) -> int:
         """Return how many leaves the plan may have when it runs over `rows`."""
@@ -96,6 +99,7 @@ def plan_of(session: SessionContext, frame: DataFrame, tables: Iterable[str]) ->
         count_query=count_query_of(query),
         is_explain=is_explain,
         schema=schema.serialize().to_pybytes(),
+        parameters=parameters_of(frame.logical_plan()) if "$" in text else None,
     )
 
 
