@@ -1,7 +1,7 @@
 """The types of a query's parameters, as far as they follow from its text.
 
-`severity_number > $1` has an integer; `SELECT $1` has no type. DataFusion keeps the type that it has
-found with each placeholder of the plan. Those inside subqueries are not seen.
+`severity_number > $1` has an integer; `SELECT $1` has no type. DataFusion keeps the type that it
+has found with each placeholder of the plan. Those inside subqueries are not seen.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from frazil.definitions import StatementExecutor
-from frazil.errors import Malformed, TooLarge, Unavailable
+from frazil.errors import Malformed, TooLarge
 from frazil.query import QueryColumns
 from frazil.results import CancelToken, Result
 from frazil.serve.context import Sql
@@ -60,7 +60,7 @@ def query_stream(
 
 
 def _rows(result: Result) -> Iterator[pa.RecordBatch]:
-    """Yield all rows. `TooLarge` after them if there are more: a part never passes for the whole."""
+    """Yield all rows. `TooLarge` after them if there are more: a part never passes for all."""
     with result:
         yield from result
     if result.is_cut:
