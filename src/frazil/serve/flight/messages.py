@@ -86,9 +86,9 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
 def _classes() -> dict[str, Any]:
     # A pool of our own: a client of Flight SQL in the same process may have these names as well.
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(_file())  # type: ignore[no-untyped-call]
+    pool.Add(_file())
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))  # type: ignore[no-untyped-call]
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
         for name in MESSAGES
     }
 

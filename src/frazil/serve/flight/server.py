@@ -8,7 +8,7 @@ DoAction        prepares, closes, cancels
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -213,7 +213,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         writer.write(pa.py_buffer(answer.SerializeToString()))
 
     def _updated(
-        self, context: flight.ServerCallContext, text: str, rows: tuple[pa.RecordBatch, ...]
+        self, context: flight.ServerCallContext, text: str, rows: Sequence[pa.RecordBatch]
     ) -> Message:
         query = QueryTicket(self._prepared.new_number(), bound_texts(text, rows))
         return message_of(

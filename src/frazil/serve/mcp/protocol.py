@@ -27,6 +27,7 @@ HANDSHAKE_VERSION = VERSIONS[1]
 """Offered to a client that asks for another one."""
 VERSION_HEADER, METHOD_HEADER = "mcp-protocol-version", "mcp-method"
 
+FAILED = "internal error; see the log of the node"
 ID_LENGTH_MAX = 200
 ERROR_LENGTH_MAX = 3_000
 LISTING_AGE_MS = 3_600_000
@@ -57,7 +58,7 @@ INSTRUCTIONS = (
 class _Message(msgspec.Struct, kw_only=True):
     jsonrpc: str
     method: str
-    id: str | int | None | msgspec.UnsetType = msgspec.UNSET
+    id: str | int | msgspec.UnsetType | None = msgspec.UNSET
     params: dict[str, Any] | None = None
 
 
@@ -120,8 +121,7 @@ class McpServer:
             return _failed(number, error)
         except Exception:  # top of loop: one message must not break others
             logger.exception("a message of an MCP client failed")
-            error = ProtocolError(INTERNAL_ERROR, "internal error; see the log of the node")
-            return _failed(number, error)
+            return _failed(number, ProtocolError(INTERNAL_ERROR, FAILED))
 
     def _call(self, params: dict[str, Any]) -> dict[str, Any]:
         """Call a tool. What is wrong with its arguments, or with the query, is a result, so that
