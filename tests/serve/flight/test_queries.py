@@ -91,7 +91,7 @@ def test_parameters_have_the_types_of_their_columns(client: Any) -> None:
     )
     schema = _parameter_schema(result)
     assert [str(kind) for kind in schema.types] == [
-        *("int32", "timestamp[us, tz=UTC]", "string", "int64", "string", "int64"),
+        *("int32", "timestamp[ms, tz=UTC]", "string", "int64", "string", "int64"),
     ]
     assert schema.names == ["$1", "$2", "$3", "$4", "$5", "$6"]
 

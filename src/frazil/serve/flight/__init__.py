@@ -8,6 +8,7 @@ running.py       RunningStreams: streams that are being read; cancellation
 tickets.py       what a ticket has: the query, complete, so that any reader can serve it
 prepared.py      PreparedStatements: handles that expire
 parameters.py    values that clients bind
+statement_types.py  types of the values of INSERT, UPDATE and DELETE
 rows.py          the rows of queries and statements as streams
 catalog.py       catalogs, schemas, tables and keys, as tables
 server_info.py   what the server can do, as clients ask for it

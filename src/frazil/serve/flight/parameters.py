@@ -45,15 +45,23 @@ def parameter_schema(text: str, known: pa.Schema) -> pa.Schema:
     counts = {token.text for token, word in _named(text) if word in COUNTS}
     return pa.schema(
         [
-            (f"${name}", pa.int64() if name in counts else types.get(name, pa.string()))
+            (f"${name}", pa.int64() if name in counts else _asked(types.get(name, pa.string())))
             for name in names_of(text)
         ]
     )
 
 
-def bound_texts(text: str, rows: Sequence[pa.RecordBatch]) -> tuple[str, ...]:
+def _asked(kind: pa.DataType) -> pa.DataType:
+    """Ask for times in milliseconds: JDBC's driver sends these whatever the unit is. Clients that
+    choose the type themselves may send finer ones."""
+    return pa.timestamp("ms", kind.tz) if pa.types.is_timestamp(kind) else kind
+
+
+def bound_texts(
+    text: str, parameters: pa.Schema, rows: Sequence[pa.RecordBatch]
+) -> tuple[str, ...]:
     """Return the text once per row of values."""
-    names = names_of(text)
+    names = [name.removeprefix("$") for name in parameters.names]
     if not names:
         return (text,)
     return tuple(bind_parameters(text, _parameters(names, row)) for row in _values(names, rows))

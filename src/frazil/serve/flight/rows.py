@@ -95,6 +95,7 @@ def execute(
 
 
 def changed_count(tables: Sequence[pa.Table]) -> int:
-    """Return how many rows statements have changed; -1 if they do not say."""
+    """Return how many rows statements have changed; 0 if they do not say. At -1, as Flight SQL
+    has it for an unknown number, JDBC asks for rows, and would carry the statement out again."""
     counts = [table["rows"].to_pylist() for table in tables if "rows" in table.column_names]
-    return sum(sum(count) for count in counts) if counts else -1
+    return sum(sum(count) for count in counts)

@@ -33,13 +33,13 @@ from frazil.serve.flight.messages import (
 from frazil.serve.flight.parameters import (
     bound_texts,
     check_rows,
-    names_of,
     parameter_schema,
     with_numbers,
 )
 from frazil.serve.flight.prepared import PreparedStatement, PreparedStatements
 from frazil.serve.flight.rows import FlightSource, changed_count, execute, query_stream
 from frazil.serve.flight.running import RunningStreams
+from frazil.serve.flight.statement_types import statement_parameters
 from frazil.serve.flight.tickets import QueryTicket, parse_ticket, ticket_bytes
 from frazil.settings import QueryConfig
 
@@ -119,7 +119,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
     def _planned_text(
         self, context: flight.ServerCallContext, statement: PreparedStatement
     ) -> tuple[pa.Schema | None, bytes]:
-        texts = bound_texts(statement.text, statement.rows)
+        texts = bound_texts(statement.text, statement.parameters, statement.rows)
         if not statement.is_query:
             _access(context).check_statements()
             number = self._prepared.add(statement)
@@ -133,9 +133,12 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         """Plan a text."""
         text = with_numbers(text)
         if is_statement(text):
-            parameters = parameter_schema(text, NO_COLUMNS)
+            source = self._source
             return PreparedStatement(
-                text=text, is_query=False, columns=NO_COLUMNS, parameters=parameters
+                text=text,
+                is_query=False,
+                columns=NO_COLUMNS,
+                parameters=statement_parameters(text, source.tables, source.engine.describe),
             )
         planned = self._source.engine.describe(text)
         return PreparedStatement(
@@ -203,19 +206,23 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
             answer = message_of("DoPutPreparedStatementResult", prepared_statement_handle=handle)
         elif name == "CommandStatementUpdate":
             _refuse_transaction(command)
-            answer = self._updated(context, with_numbers(command.query), ())
+            answer = self._updated(context, self._statement_of(command.query), ())
         elif name == "CommandPreparedStatementUpdate":
             statement = self._prepared.find(command.prepared_statement_handle)
-            rows = _values(reader) if names_of(statement.text) else ()
-            answer = self._updated(context, statement.text, rows or statement.rows)
+            rows = _values(reader) if statement.parameters.names else ()
+            answer = self._updated(context, statement, rows or statement.rows)
         else:
             raise NotImplementedError(f"{name} is not supported")
         writer.write(pa.py_buffer(answer.SerializeToString()))
 
     def _updated(
-        self, context: flight.ServerCallContext, text: str, rows: Sequence[pa.RecordBatch]
+        self,
+        context: flight.ServerCallContext,
+        statement: PreparedStatement,
+        rows: Sequence[pa.RecordBatch],
     ) -> Message:
-        query = QueryTicket(self._prepared.new_number(), bound_texts(text, rows))
+        texts = bound_texts(statement.text, statement.parameters, rows)
+        query = QueryTicket(self._prepared.new_number(), texts)
         return message_of(
             "DoPutUpdateResult", record_count=changed_count(self._execute(context, query))
         )
