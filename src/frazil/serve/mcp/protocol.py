@@ -13,6 +13,7 @@ import msgspec
 
 from frazil.errors import FrazilError, reason_of
 from frazil.httpd import HttpError
+from frazil.serve.http.request import struct_of_json
 from frazil.serve.mcp.fitting import fitted, shortened_text
 from frazil.serve.mcp.sources import McpSource
 from frazil.serve.mcp.tool_schemas import OUTPUT_SCHEMA, schema_of
@@ -123,11 +124,11 @@ class McpServer:
             logger.exception("a message of an MCP client failed")
             return _failed(number, ProtocolError(INTERNAL_ERROR, FAILED))
 
-    def _call(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, body: dict[str, Any]) -> dict[str, Any]:
         """Call a tool. What is wrong with its arguments, or with the query, is a result, so that
         the model sees it."""
         try:
-            call = msgspec.convert(params, _CallParams)
+            call = msgspec.convert(body, _CallParams)
         except msgspec.ValidationError as error:
             raise ProtocolError(INVALID_PARAMS, str(error)) from None
         tool = TOOLS.get(call.name)
@@ -135,10 +136,9 @@ class McpServer:
             known = ", ".join(TOOLS)
             raise ProtocolError(INVALID_PARAMS, f"there is no tool {call.name[:100]}; use {known}")
         try:
-            arguments = msgspec.convert(call.arguments or {}, tool.takes)
-            content = fitted(tool.call(self._source, arguments))
-        except msgspec.ValidationError as error:
-            return _tool_error("malformed", f"{error}; see the schema of {tool.name}")
+            arguments = msgspec.json.encode(call.arguments or {})
+            params = struct_of_json(tool.takes, arguments, "application/json")
+            content = fitted(tool.call(self._source, params))
         except HttpError as error:
             return _tool_error(error.status.name.lower(), str(error))
         except FrazilError as error:
