@@ -24,8 +24,9 @@ planned and run in a worker process, which is killed when the query takes too lo
 memory, or when its client leaves. The process of the engine runs no query and loads no DataFusion.
 """
 
-from frazil.query.engine import Engine, QueryColumns
+from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
+from frazil.query.plan.plan import QueryColumns
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
 from frazil.query.scan.keyed_tables import KeyedViews, refuse_bare_names

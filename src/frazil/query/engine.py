@@ -36,7 +36,7 @@ from frazil.model import NS_PER_MS, Clock
 from frazil.query.plan.explain import preface_of, table_scans_of
 from frazil.query.plan.external_scan import scan_external
 from frazil.query.plan.keyed_pruning import SegmentBounds
-from frazil.query.plan.plan import QueryPlan
+from frazil.query.plan.plan import QueryColumns, QueryPlan
 from frazil.query.plan.pruning import PrunedScan, prune
 from frazil.query.run.protocol import FILES_MAX, Gone, Planned, PlanRequest
 from frazil.query.run.references import references_of
@@ -67,7 +67,6 @@ TRIES_MAX = 5
 PLACE = "in a worker process"
 RESERVED = (TOPIC_PREFIX, "_", "information_schema", "datafusion")
 """Names of views do not begin so."""
-
 SPAN_TEXT_MAX = 1000
 """Characters of the query text in its span."""
 
@@ -83,15 +82,6 @@ class _Started:
     run: RunningQuery
     plan: QueryPlan
     pruned: Mapping[str, PrunedScan]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryColumns:
-    """What a query returns and takes."""
-
-    columns: pa.Schema
-    parameters: pa.Schema
-    """By name, such as `$1`; only those whose type follows from the text."""
 
 
 class Engine:
@@ -347,7 +337,6 @@ class Engine:
         return {*self._schemas, *VIEW_NAMES, *topics, *others, *keyed, *external}
 
     def view_names(self) -> set[str]:
-        """Return the names of all views, built-in ones and those of users."""
         return {*VIEW_NAMES, *self._views()}
 
     def _external_names(self) -> Collection[str]:
@@ -390,21 +379,21 @@ class Engine:
         if name in self.table_names() or name.startswith(RESERVED):
             raise Conflict(f"{name} is the name of a table, or reserved; choose another")
         views = {**self._views(), name: ViewDefinition(query=query)}
-        return self._describe(f'SELECT * FROM "{name}"', views).columns
+        return self.describe(f'SELECT * FROM "{name}"', views).columns
 
     def view_problem(self, name: str) -> str | None:
         """Return why a view cannot be read now; None if it can."""
         try:
-            self._describe(f'SELECT * FROM "{name}"', self._views())
+            self.describe(f'SELECT * FROM "{name}"')
         except Rejected as error:
             return str(error)
         return None
 
-    def describe(self, text: str) -> QueryColumns:
-        """Plan a query without running it. It may have parameters. Errors as for `sql`."""
-        return self._describe(text, self._views())
-
-    def _describe(self, text: str, views: Mapping[str, ViewDefinition]) -> QueryColumns:
+    def describe(
+        self, text: str, views: Mapping[str, ViewDefinition] | None = None
+    ) -> QueryColumns:
+        """Plan a query, which may have parameters. Nothing runs. Errors as for `sql`."""
+        views = self._views() if views is None else views
         self._check(text, self._config)
         cancel_token = CancelToken()
         with ExitStack() as stack:
@@ -416,7 +405,7 @@ class Engine:
             cancel_token.attach(worker)
             pins = KeyedPins(self._keyed)
             planned = self._plan(worker, self._plan_request(text, views, self._config, pins), pins)
-            return _columns_of(planned.plan)
+            return planned.plan.described
 
     def _plan(self, worker: Worker, request: PlanRequest, pins: KeyedPins) -> Planned:
         try:
@@ -509,11 +498,3 @@ def limited(config: QueryConfig, limits: Limits | None) -> QueryConfig:
         if (value := getattr(limits, name)) is not None
     }
     return msgspec.structs.replace(config, **lower)
-
-
-def _columns_of(plan: QueryPlan) -> QueryColumns:
-    parameters = pa.schema([])
-    if plan.parameters is not None:
-        parameters = pa.ipc.read_schema(pa.py_buffer(plan.parameters))
-    columns = pa.ipc.read_schema(pa.py_buffer(plan.schema))
-    return QueryColumns(columns=columns, parameters=parameters)

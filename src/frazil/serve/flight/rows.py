@@ -48,13 +48,12 @@ def query_stream(
     token = CancelToken()
     with running.watched(ticket.number, context, token):
         first = run_query(source.sql, token, ticket.texts[0])
-    others = (lambda text=text: run_query(source.sql, token, text) for text in ticket.texts[1:])
 
     def batches() -> Iterator[pa.RecordBatch]:
         with flight_errors(), running.watched(ticket.number, context, token):
             yield from _rows(first)
-            for start in others:
-                yield from _rows(_alike(start(), first.schema))
+            for text in ticket.texts[1:]:
+                yield from _rows(_alike(run_query(source.sql, token, text), first.schema))
 
     return flight.GeneratorStream(first.schema, batches())
 
