@@ -96,11 +96,12 @@ class CallGate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
     def _deny(self, authorization: str | None) -> None:
         DENIED.add()
-        if self._pauses.acquire(blocking=False):
-            try:
-                self._clock.sleep(PAUSE_S)
-            finally:
-                self._pauses.release()
+        if not self._pauses.acquire(blocking=False):
+            raise flight.FlightUnavailableError("too many calls with wrong tokens; retry later")
+        try:
+            self._clock.sleep(PAUSE_S)
+        finally:
+            self._pauses.release()
         raise flight.FlightUnauthenticatedError(MISSING if authorization is None else WRONG)
 
 

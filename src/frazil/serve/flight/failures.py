@@ -21,8 +21,6 @@ logger = logging.getLogger(__name__)
 FAILED = "internal error; see the log of the node"
 
 T = TypeVar("T")
-PASSED = (flight.FlightError, NotImplementedError)
-"""What Flight sends as it is; the second is its code for a call that a server does not have."""
 
 
 def flight_error(error: FrazilError) -> flight.FlightError:
@@ -41,7 +39,7 @@ def flight_errors() -> Iterator[None]:
     """Raise what is raised inside as an error of Flight."""
     try:
         yield
-    except PASSED:
+    except flight.FlightError:
         raise
     except FrazilError as error:
         raise flight_error(error) from None

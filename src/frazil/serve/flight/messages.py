@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from frazil.errors import Malformed
+from frazil.errors import Malformed, Rejected
 
 PACKAGE = "arrow.flight.protocol.sql"
 FILE = "frazil/flight_sql.proto"
@@ -125,5 +125,5 @@ def unwrap(body: bytes) -> tuple[str, Message]:
     if package != PACKAGE:
         raise Malformed("this is no command of Flight SQL; use a client of Flight SQL")
     if name not in MESSAGES:
-        raise NotImplementedError(f"{name} is not supported")
+        raise Rejected(f"{name} is not supported")
     return name, parse(name, outer.value)

@@ -12,6 +12,7 @@ from frazil.results import Parameters, Token, bind_parameters, tokens
 
 ROWS_MAX = 1000
 """Rows of values; the query runs once for each."""
+ROWS_BYTES_MAX = 1024 * 1024
 COUNTS = ("limit", "offset")
 """A parameter after one of these words is an integer."""
 
@@ -68,10 +69,13 @@ def bound_texts(
 
 
 def check_rows(rows: Sequence[pa.RecordBatch]) -> None:
-    """Raise `TooLarge` if these are too many rows of values."""
+    """Raise `TooLarge` if these are too many rows of values, or too large ones."""
     count = sum(batch.num_rows for batch in rows)
     if count > ROWS_MAX:
         raise TooLarge(f"{count} rows of parameters are bound; the limit is {ROWS_MAX}")
+    size = sum(batch.nbytes for batch in rows)
+    if size > ROWS_BYTES_MAX:
+        raise TooLarge(f"parameters of {size} bytes are bound; the limit is {ROWS_BYTES_MAX}")
 
 
 def _named(text: str) -> Iterator[tuple[Token, str]]:

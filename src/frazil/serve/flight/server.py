@@ -40,7 +40,7 @@ from frazil.serve.flight.prepared import PreparedStatement, PreparedStatements
 from frazil.serve.flight.rows import FlightSource, changed_count, execute, query_stream
 from frazil.serve.flight.running import RunningStreams
 from frazil.serve.flight.statement_types import statement_parameters
-from frazil.serve.flight.tickets import QueryTicket, parse_ticket, ticket_bytes
+from frazil.serve.flight.tickets import QueryTicket, check_length, parse_ticket, ticket_bytes
 from frazil.settings import QueryConfig
 
 NO_COLUMNS = pa.schema([])
@@ -131,6 +131,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def _statement_of(self, text: str) -> PreparedStatement:
         """Plan a text."""
+        check_length(text)
         text = with_numbers(text)
         if is_statement(text):
             source = self._source
@@ -212,7 +213,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
             rows = _values(reader) if statement.parameters.names else ()
             answer = self._updated(context, statement, rows or statement.rows)
         else:
-            raise NotImplementedError(f"{name} is not supported")
+            raise Rejected(f"{name} is not supported")
         writer.write(pa.py_buffer(answer.SerializeToString()))
 
     def _updated(
@@ -248,7 +249,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
             return iter([wrapped(message_of("ActionCancelQueryResult", result=status))])
         if action.type == "CloseSession":
             return iter([message_of("CloseSessionResult", status=CLOSED).SerializeToString()])
-        raise NotImplementedError(f"the action {action.type} is not supported")
+        raise Rejected(f"the action {action.type} is not supported")
 
     def _prepare(self, request: Message) -> bytes:
         _refuse_transaction(request)
@@ -285,9 +286,12 @@ def _access(context: flight.ServerCallContext) -> CallAccess:
 
 def _values(reader: flight.MetadataRecordBatchReader) -> tuple[pa.RecordBatch, ...]:
     """Read the rows of values that a client binds."""
-    rows = tuple(chunk.data for chunk in reader if chunk.data is not None)
-    check_rows(rows)
-    return rows
+    rows: list[pa.RecordBatch] = []
+    for chunk in reader:
+        if chunk.data is not None:
+            rows.append(chunk.data)
+            check_rows(rows)
+    return tuple(rows)
 
 
 def _refuse_transaction(command: Message) -> None:

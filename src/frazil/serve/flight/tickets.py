@@ -23,13 +23,18 @@ class QueryTicket(msgspec.Struct, frozen=True, array_like=True):
 _DECODER = msgspec.msgpack.Decoder(QueryTicket)
 
 
+def check_length(*texts: str) -> None:
+    """Raise `TooLarge` if texts are too long for a ticket."""
+    if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) > TEXTS_BYTES_MAX:
+        raise TooLarge(
+            f"the text, with its values in it, has more than {TEXTS_BYTES_MAX} bytes; bind fewer "
+            "rows at once, or send less"
+        )
+
+
 def ticket_bytes(ticket: QueryTicket) -> bytes:
     """Return the bytes of a ticket. `TooLarge` if its texts are too long."""
-    if sum(map(len, ticket.texts)) > TEXTS_BYTES_MAX:
-        raise TooLarge(
-            f"the query and its parameters have more than {TEXTS_BYTES_MAX} characters; bind "
-            "fewer rows at once"
-        )
+    check_length(*ticket.texts)
     return wrapped(
         message_of("TicketStatementQuery", statement_handle=msgspec.msgpack.encode(ticket))
     )
