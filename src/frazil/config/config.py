@@ -92,10 +92,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 "log.batch_bytes_max",
             )
         self._check_ports()
+        has_tokens = self.ingest.token_file is not None
         if self.kafka.enabled and self.kafka.host is not None:
-            _check_kafka_reach(self.kafka.host, self.kafka, self.ingest)
+            logins = {"kafka.scram = true": self.kafka.scram, "ingest.token_file": has_tokens}
+            _check_reach("kafka.host", self.kafka.host, self.ingest, logins)
         if self.has_flight and self.flight.host is not None:
-            _check_flight_reach(self.flight.host, self)
+            has_own_tokens = self.serve.token_file is not None
+            logins = {"serve.token_file": has_own_tokens, "ingest.token_file": has_tokens}
+            _check_reach("flight.host", self.flight.host, self.ingest, logins)
 
     @property
     def promotions(self) -> Promotions:
@@ -135,43 +139,22 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             names[port] = name
 
 
-def _check_kafka_reach(host: str, kafka: KafkaPortConfig, ingest: IngestConfig) -> None:
-    """Reject a Kafka port that would admit anyone from the network."""
+def _check_reach(setting: str, host: str, ingest: IngestConfig, logins: dict[str, bool]) -> None:
+    """Reject a port that would admit anyone from the network. `logins`: ways to authenticate
+    clients, and whether each is set."""
     if ingest.insecure or is_loopback(host):
         return
     if ingest.tls_certificate_file is None:
         raise InvalidSetting(
-            f"kafka.host is {host}, which other machines can reach, and TLS is off; set "
+            f"{setting} is {host}, which other machines can reach, and TLS is off; set "
             "ingest.tls_certificate_file and ingest.tls_key_file, listen on 127.0.0.1, or pass "
             "--insecure",
-            "kafka.host",
+            setting,
         )
-    if ingest.token_file is None and ingest.tls_client_ca_file is None and not kafka.scram:
+    if ingest.tls_client_ca_file is None and not any(logins.values()):
         raise InvalidSetting(
-            f"kafka.host is {host}, which other machines can reach, and clients are not "
-            "authenticated; set kafka.scram = true, ingest.token_file or "
-            "ingest.tls_client_ca_file, or pass --insecure",
-            "kafka.host",
-        )
-
-
-def _check_flight_reach(host: str, config: Config) -> None:
-    """Reject a Flight SQL port that would admit anyone from the network."""
-    ingest = config.ingest
-    if ingest.insecure or is_loopback(host):
-        return
-    if ingest.tls_certificate_file is None:
-        raise InvalidSetting(
-            f"flight.host is {host}, which other machines can reach, and TLS is off; set "
-            "ingest.tls_certificate_file and ingest.tls_key_file, listen on 127.0.0.1, or pass "
+            f"{setting} is {host}, which other machines can reach, and clients are not "
+            f"authenticated; set {', '.join(logins)} or ingest.tls_client_ca_file, or pass "
             "--insecure",
-            "flight.host",
-        )
-    tokens = ingest.token_file or config.serve.token_file
-    if tokens is None and ingest.tls_client_ca_file is None:
-        raise InvalidSetting(
-            f"flight.host is {host}, which other machines can reach, and clients are not "
-            "authenticated; set serve.token_file, ingest.token_file or ingest.tls_client_ca_file, "
-            "or pass --insecure",
-            "flight.host",
+            setting,
         )

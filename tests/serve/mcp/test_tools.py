@@ -7,6 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -15,7 +16,7 @@ from mcp.types import CallToolResult, TextContent
 
 from frazil.serve.mcp.fitting import RESPONSE_BYTES_MAX
 from tests.demo.records import Sent
-from tests.serve.served import Served
+from tests.serve.served import Served, fill, served
 
 T = TypeVar("T")
 SINCE = "2026-01-01T00:00:00Z"
@@ -82,6 +83,17 @@ def test_both_transports_have_the_same_tools(there: Served, mode: str) -> None:
     assert over_http[1] is not None
     assert "untrusted" in over_http[1]
     assert over(command, look, mode) == over_http
+
+
+def test_a_folder_has_them_without_a_node(tmp_path: Path) -> None:
+    """There is no page to link to."""
+    with served(tmp_path / "data") as there:
+        fill(there, 5)
+    words = ["mcp", "--data", str(tmp_path / "data"), "--set", "lake.enabled=false"]
+    command = StdioServerParameters(command=sys.executable, args=["-m", "frazil", *words])
+    text = {"sql": "SELECT count(*) FROM logs"}
+    found = content_of(over(command, lambda client: client.call_tool("sql", text)))
+    assert (found["rows"], found["page"]) == ([[5]], None)
 
 
 def test_an_overview_counts_what_was_sent(there: Served, sent: Sent) -> None:

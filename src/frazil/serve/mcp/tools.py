@@ -173,22 +173,27 @@ def search_logs(source: McpSource, params: LogsParams) -> ToolAnswer:
     conditions = log_conditions(**which)
     if after is not None:
         conditions += after.after(is_descending=params.order == "newest")
-    service = [f"service_name={params.service}"] if params.service else []
     return ToolAnswer(
         rows_name="logs",
         rows=rows_of([_log(row) for row in rows]),
         total=_count(source, "count(*)", "logs", conditions),
         narrow="give a shorter time range, a service, a severity or more words; or pass after",
-        page=source.page(
-            "logs",
-            {
-                "q": params.query,
-                "is": [*service, *params.filter],
-                "from": params.since,
-                "to": params.until,
-            },
-        ),
+        page=_search_page(source, "logs", params),
         cursors=[row.cursor for row in rows],
+    )
+
+
+def _search_page(source: McpSource, screen: str, params: LogsParams | TracesParams) -> str | None:
+    """Return the address of a search."""
+    service = [f"service_name={params.service}"] if params.service else []
+    return source.page(
+        screen,
+        {
+            "q": params.query,
+            "is": [*service, *params.filter],
+            "from": params.since,
+            "to": params.until,
+        },
     )
 
 
@@ -230,21 +235,12 @@ def find_traces_tool(source: McpSource, params: TracesParams) -> ToolAnswer:
         source.ask, order=params.order, limit=params.limit, after=params.after, **which
     )
     total = _count(source, "count(DISTINCT trace_id)", "spans", span_conditions(**which))
-    service = [f"service_name={params.service}"] if params.service else []
     return ToolAnswer(
         rows_name="traces",
         rows=rows_of([_summary(each) for each in found]),
         total=total,
         narrow="give a shorter time range, a service, an operation, a duration; or pass after",
-        page=source.page(
-            "traces",
-            {
-                "q": params.query,
-                "is": [*service, *params.filter],
-                "from": params.since,
-                "to": params.until,
-            },
-        ),
+        page=_search_page(source, "traces", params),
         cursors=[each.cursor for each in found],
     )
 
