@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from frazil.serve.mcp.fitting import RESPONSE_BYTES_MAX
 from frazil.serve.mcp.protocol import VERSIONS, McpServer
 from frazil.serve.mcp.stdio import LINE_BYTES_MAX, serve_lines
 from tests.serve.served import Served, served
@@ -92,6 +93,18 @@ def test_versions_and_headers_are_checked(node: Served) -> None:
     status, said = _post(node, PING, MCP_Method="tools/list")
     assert (status, said["error"]["code"]) == (400, -32020)
     assert _post(node, {"jsonrpc": "2.0", "method": "notifications/initialized"}) == (202, None)
+
+
+def test_the_list_of_tools_is_short_and_the_same_each_time(node: Served) -> None:
+    """Clients put it into every conversation. All parameters are described."""
+    listing = {**PING, "method": "tools/list"}
+    status, said = _post(node, listing)
+    assert (status, _post(node, listing)) == (200, (200, said))
+    assert len(json.dumps(said)) <= RESPONSE_BYTES_MAX
+    for tool in said["result"]["tools"]:
+        schema = tool["inputSchema"]
+        assert schema["type"] == "object"
+        assert all("description" in field for field in schema["properties"].values()), tool
 
 
 def test_other_methods_and_types_are_refused(node: Served) -> None:
