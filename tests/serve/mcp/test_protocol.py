@@ -107,6 +107,19 @@ def test_the_list_of_tools_is_short_and_the_same_each_time(node: Served) -> None
         assert all("description" in field for field in schema["properties"].values()), tool
 
 
+def test_pages_of_this_machine_may_ask(node: Served) -> None:
+    """As inspectors do: the browser asks first, for the headers of the protocol."""
+    headers = {
+        "Origin": "http://localhost:6274",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "mcp-protocol-version,mcp-method",
+    }
+    said = node.ask("OPTIONS", "/mcp", None, headers)
+    allowed = said.headers["access-control-allow-headers"].split(", ")
+    assert {"mcp-protocol-version", "mcp-method", "content-type"} <= set(allowed)
+    assert said.headers["access-control-allow-origin"] == headers["Origin"]
+
+
 def test_other_methods_and_types_are_refused(node: Served) -> None:
     """There is no stream to open and no session to end."""
     assert node.ask("GET", "/mcp").status == 405
