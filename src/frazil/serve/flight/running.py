@@ -29,7 +29,8 @@ class RunningStreams:
 
     def __init__(self, each_turn: Callable[[], None]) -> None:
         """Calls `each_turn` in the thread, now and then."""
-        self._lock = threading.Lock()
+        # Whoever collects garbage may end a stream, also the thread that watches them.
+        self._lock = threading.RLock()
         self._streams: set[_Stream] = set()
         self._each_turn = each_turn
         self._is_closing = threading.Event()
@@ -53,7 +54,7 @@ class RunningStreams:
     def cancel(self, number: bytes) -> bool:
         """Cancel the streams of a ticket. Returns whether there was one."""
         with self._lock:
-            found = [stream for stream in self._streams if stream.number == number]
+            found = [stream for stream in list(self._streams) if stream.number == number]
         for stream in found:
             stream.token.cancel(Unavailable("the query was cancelled"))
         return bool(found)
@@ -62,7 +63,7 @@ class RunningStreams:
         while not self._is_closing.wait(WATCH_INTERVAL_S):
             self._each_turn()
             with self._lock:  # a context is alive while its stream is in the set
-                dropped = [each for each in self._streams if each.context.is_cancelled()]
+                dropped = [each for each in list(self._streams) if each.context.is_cancelled()]
             for stream in dropped:
                 stream.token.cancel(Unavailable("the client dropped the stream"))
 
