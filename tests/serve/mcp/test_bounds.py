@@ -187,7 +187,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     rows=st.lists(JSON, max_size=60),
     facts=st.dictionaries(st.text(max_size=20), st.text(max_size=2000), max_size=5),
