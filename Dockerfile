@@ -26,7 +26,7 @@ WORKDIR /home/frazil
 # Compiles for the kind of processor that builds the image; on another kind, each start compiles again.
 RUN frazil warm
 VOLUME /data
-EXPOSE 4317 4318 4320 9092
+EXPOSE 4317 4318 4320 8815 9092
 # Without TLS; a node with a certificate needs a check of its own.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=5m --start-interval=2s \
     CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:4320/livez', timeout=4)"]

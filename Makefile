@@ -74,6 +74,7 @@ $(STAMP): $(LOCK) $(RUN)
 	@$(PY) -m tests.live.kafka.jars
 	@$(PY) -m tests.live.kafka_port.jars
 	@$(PY) -m tests.live.kafka_port.client_jars
+	@$(PY) -m tests.live.flight.jdbc_jar
 	@$(PY) -m tests.live.rest_catalog.jars
 	@$(PY) -m tests.live.s3.jars
 	@touch $@

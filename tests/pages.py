@@ -24,6 +24,8 @@ NOT_RUN = {
     r"frazil sql .*--engine": "takes minutes on Spark; tests/lake",
     r"frazil pyspark\b": "starts Spark; tests/live/spark/test_docs.py",
     r"frazil appender\b": "needs a Kafka; tests/live/kafka/test_lake.py",
+    r"frazil mcp\b": "speaks on standard input; tests/serve/mcp",
+    r"claude\b": "a client of the reader",
     r"frazil warm\b": "needs a network; part of the set-up",
     r"frazil doctor\b.*--(spark|config)": "needs Spark or files of the reader; tests/doctor",
     r"frazil (flush|maintain)\b.*--data": "starts Spark; tests/lake",

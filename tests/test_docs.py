@@ -66,6 +66,7 @@ class Workspace:
         """Return text of a page with the node's ports, and with a shorter demo."""
         ports = {"4317": self.node.grpc_port, "4318": self.node.http_port}
         ports["4320"] = self.node.api_port
+        ports["8815"] = self.node.flight_port
         for shown, real in ports.items():
             written = re.sub(rf"\b{shown}\b", str(real), written)
         return re.sub(r"frazil demo --seconds \d+", "frazil demo --seconds 1 --backfill 1", written)

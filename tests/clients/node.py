@@ -25,7 +25,7 @@ START_SECONDS_MAX = 120
 """The first start compiles the scanner, perhaps on a busy machine."""
 STOP_SECONDS_MAX = 60
 LINE_BYTES_MAX = 64 * 1024
-PORTS = ("--otlp-grpc-port", "--otlp-http-port", "--http-port", "--kafka-port")
+PORTS = ("--otlp-grpc-port", "--otlp-http-port", "--http-port", "--kafka-port", "--flight-port")
 FREE_PORTS = tuple(word for option in PORTS for word in (option, "0"))
 """Options of `frazil up` for a node that uses any free ports."""
 
@@ -47,6 +47,7 @@ class Node:
         self.http_port = 0
         self.api_port = 0
         self.kafka_port = 0
+        self.flight_port = 0
         self._command = command
         self._options = options
         self._errors = folder.with_name(f"{folder.name}.stderr")
@@ -77,7 +78,10 @@ class Node:
             )
 
     def _ports(self) -> Iterator[str]:
-        numbers = (self.grpc_port, self.http_port, self.api_port, self.kafka_port)
+        numbers = (
+            *(self.grpc_port, self.http_port, self.api_port, self.kafka_port),
+            self.flight_port,
+        )
         for option, number in zip(PORTS, numbers, strict=True):
             yield from (option, str(number))
 
@@ -92,6 +96,7 @@ class Node:
         self.http_port = ready["otlp_http_port"]
         self.api_port = ready["http_port"]
         self.kafka_port = ready["kafka_port"]
+        self.flight_port = ready["flight_port"] or 0
 
     @property
     def url(self) -> str:

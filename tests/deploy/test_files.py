@@ -30,6 +30,7 @@ PORTS = {
     CONFIG.ingest.http_port,
     CONFIG.serve.http_port,
     CONFIG.kafka.port,
+    CONFIG.flight.port,
 }
 
 

@@ -15,7 +15,10 @@ from frazil.config import load
 from frazil.doctor import CheckContext, Finding, examine
 from tests.doctor.patient import Patient, all_ok, problem
 
-PORTS = ("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0", "kafka.port = 0")
+PORTS = (
+    *("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0", "kafka.port = 0"),
+    "flight.port = 0",
+)
 
 
 @pytest.fixture

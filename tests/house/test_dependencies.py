@@ -38,7 +38,7 @@ OWNERS: dict[str, set[str] | None] = {
         "otlp_files",
     },
     "blake3": {"ingest"},
-    "google": {"ingest", "otlp_client", "otlp_files"},
+    "google": {"ingest", "otlp_client", "otlp_files", "serve"},
     "grpc": {"ingest"},
     "grpc_health": {"ingest"},
     "grpc_reflection": {"ingest"},

@@ -25,7 +25,10 @@ FOLDERS = {
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
-    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api"],
+    "frazil.serve": [
+        *("status", "metrics", "saved", "http", "topics", "tables", "api", "mcp", "doors"),
+        "flight",
+    ],
     "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],

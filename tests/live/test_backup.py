@@ -137,7 +137,7 @@ def test_the_documented_commands_work(tmp_path: Path, monkeypatch: pytest.Monkey
         assert shlex.split(starting, comments=True) == [
             *("frazil", "up", "--data", "restored"),
             *("--otlp-grpc-port", "0", "--otlp-http-port", "0", "--http-port", "0"),
-            *("--kafka-port", "0"),
+            *("--kafka-port", "0", "--flight-port", "0"),
         ], "as the second node is started here"
         with Node(tmp_path / "restored") as second:
             found = names_in(second)

@@ -39,6 +39,7 @@ PORTS = {
     "ingest": {"grpc_port": 0, "http_port": 0},
     "serve": {"http_port": 0},
     "kafka": {"port": 0},
+    "flight": {"port": 0},
 }
 
 

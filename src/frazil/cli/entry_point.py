@@ -46,6 +46,7 @@ VERBS = (
     "restore",
     "export",
     "import",
+    "mcp",
     "appender",
     "pyspark",
     "init",

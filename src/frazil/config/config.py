@@ -10,6 +10,7 @@ from frazil.errors import InvalidSetting
 from frazil.model import Promotions, doc
 from frazil.settings import (
     ExternalConfig,
+    FlightConfig,
     HotConfig,
     IngestConfig,
     KafkaPortConfig,
@@ -66,6 +67,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     lake: LakeConfig = msgspec.field(default_factory=LakeConfig)
     query: QueryConfig = msgspec.field(default_factory=QueryConfig)
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
+    flight: FlightConfig = msgspec.field(default_factory=FlightConfig)
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
     external: ExternalConfig = msgspec.field(default_factory=ExternalConfig)
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
@@ -90,8 +92,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 "log.batch_bytes_max",
             )
         self._check_ports()
+        has_tokens = self.ingest.token_file is not None
         if self.kafka.enabled and self.kafka.host is not None:
-            _check_kafka_reach(self.kafka.host, self.kafka, self.ingest)
+            logins = {"kafka.scram = true": self.kafka.scram, "ingest.token_file": has_tokens}
+            _check_reach("kafka.host", self.kafka.host, self.ingest, logins)
+        if self.has_flight and self.flight.host is not None:
+            has_own_tokens = self.serve.token_file is not None
+            logins = {"serve.token_file": has_own_tokens, "ingest.token_file": has_tokens}
+            _check_reach("flight.host", self.flight.host, self.ingest, logins)
 
     @property
     def promotions(self) -> Promotions:
@@ -103,6 +111,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The address that the Kafka port listens on."""
         return self.ingest.host if self.kafka.host is None else self.kafka.host
 
+    @property
+    def has_flight(self) -> bool:
+        """Whether the Flight SQL port is opened: it needs SQL."""
+        return self.flight.enabled and self.serve.enabled and self.hot.enabled
+
+    @property
+    def flight_host(self) -> str:
+        """The address that the Flight SQL port listens on."""
+        return self.ingest.host if self.flight.host is None else self.flight.host
+
     def _check_ports(self) -> None:
         ports = {
             "ingest.grpc_port": self.ingest.grpc_port,
@@ -112,6 +130,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ports["serve.http_port"] = self.serve.http_port
         if self.kafka.enabled:
             ports["kafka.port"] = self.kafka.port
+        if self.has_flight:
+            ports["flight.port"] = self.flight.port
         names: dict[int, str] = {}
         for name, port in ports.items():
             if port in names and port != 0:
@@ -119,21 +139,22 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             names[port] = name
 
 
-def _check_kafka_reach(host: str, kafka: KafkaPortConfig, ingest: IngestConfig) -> None:
-    """Reject a Kafka port that would admit anyone from the network."""
+def _check_reach(setting: str, host: str, ingest: IngestConfig, logins: dict[str, bool]) -> None:
+    """Reject a port that would admit anyone from the network. `logins`: ways to authenticate
+    clients, and whether each is set."""
     if ingest.insecure or is_loopback(host):
         return
     if ingest.tls_certificate_file is None:
         raise InvalidSetting(
-            f"kafka.host is {host}, which other machines can reach, and TLS is off; set "
+            f"{setting} is {host}, which other machines can reach, and TLS is off; set "
             "ingest.tls_certificate_file and ingest.tls_key_file, listen on 127.0.0.1, or pass "
             "--insecure",
-            "kafka.host",
+            setting,
         )
-    if ingest.token_file is None and ingest.tls_client_ca_file is None and not kafka.scram:
+    if ingest.tls_client_ca_file is None and not any(logins.values()):
         raise InvalidSetting(
-            f"kafka.host is {host}, which other machines can reach, and clients are not "
-            "authenticated; set kafka.scram = true, ingest.token_file or "
-            "ingest.tls_client_ca_file, or pass --insecure",
-            "kafka.host",
+            f"{setting} is {host}, which other machines can reach, and clients are not "
+            f"authenticated; set {', '.join(logins)} or ingest.tls_client_ca_file, or pass "
+            "--insecure",
+            setting,
         )

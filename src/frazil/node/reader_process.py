@@ -135,6 +135,8 @@ class ReaderProcess:
         self.first_done = threading.Event()
         """The first life is ready, or has failed."""
         self.stop_facts: dict[str, Any] = {}
+        self.flight_port: int | None = None
+        """Where the first life listens; later ones listen there again."""
 
     def begin(
         self,
@@ -259,7 +261,7 @@ class ReaderProcess:
             thread.start()
         try:
             hello = Hello(
-                config=msgspec.json.encode(self._config),
+                config=msgspec.json.encode(self._config_of_life()),
                 otlp=self._otlp,
                 api_port=self._api_port,
                 log_levels={
@@ -277,9 +279,18 @@ class ReaderProcess:
             for thread in serving:
                 thread.join()
 
+    def _config_of_life(self) -> Config:
+        """Return the settings, with the port that was free for the first life."""
+        if self.flight_port is None:
+            return self._config
+        flight = msgspec.structs.replace(self._config.flight, port=self.flight_port)
+        return msgspec.structs.replace(self._config, flight=flight)
+
     def _handle(self, life: _Life, message: ToWriter) -> None:
         match message:
             case RoomReady(name, facts):
+                if name == "flight":
+                    self.flight_port = facts["port"]
                 if name == "spark" or not self.first_done.is_set():
                     self._on_room(name, facts)
             case ReaderReady():

@@ -68,6 +68,8 @@ class NodeAddresses:
     """None if `serve.enabled` is false."""
     kafka_port: int | None
     """None if `kafka.enabled` is false."""
+    flight_port: int | None
+    """None if `flight.enabled` is false, or there is no SQL."""
 
 
 def log_room(name: str, facts: Facts) -> None:
@@ -177,6 +179,7 @@ class NodeStartup:
             http_port=self.otlp.http_port,
             api_port=api_port,
             kafka_port=None if self.kafka is None else self.kafka.port,
+            flight_port=None if self.reader is None else self.reader.flight_port,
         )
 
     async def _listen(self) -> socket.socket | None:

@@ -26,6 +26,7 @@ memory, or when its client leaves. The process of the engine runs no query and l
 
 from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
+from frazil.query.plan.plan import QueryColumns
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
 from frazil.query.scan.keyed_tables import KeyedViews, refuse_bare_names
@@ -130,6 +131,7 @@ __all__ = [
     "Outline",
     "Pages",
     "PatternsAnswer",
+    "QueryColumns",
     "Selection",
     "Series",
     "SeriesAnswer",

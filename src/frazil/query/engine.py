@@ -36,7 +36,7 @@ from frazil.model import NS_PER_MS, Clock
 from frazil.query.plan.explain import preface_of, table_scans_of
 from frazil.query.plan.external_scan import scan_external
 from frazil.query.plan.keyed_pruning import SegmentBounds
-from frazil.query.plan.plan import QueryPlan
+from frazil.query.plan.plan import QueryColumns, QueryPlan
 from frazil.query.plan.pruning import PrunedScan, prune
 from frazil.query.run.protocol import FILES_MAX, Gone, Planned, PlanRequest
 from frazil.query.run.references import references_of
@@ -67,7 +67,6 @@ TRIES_MAX = 5
 PLACE = "in a worker process"
 RESERVED = (TOPIC_PREFIX, "_", "information_schema", "datafusion")
 """Names of views do not begin so."""
-
 SPAN_TEXT_MAX = 1000
 """Characters of the query text in its span."""
 
@@ -337,6 +336,9 @@ class Engine:
         keyed, external = self._keyed.names(), self._external_names()
         return {*self._schemas, *VIEW_NAMES, *topics, *others, *keyed, *external}
 
+    def view_names(self) -> set[str]:
+        return {*VIEW_NAMES, *self._views()}
+
     def _external_names(self) -> Collection[str]:
         return () if self._external is None else self._external.names()
 
@@ -377,18 +379,21 @@ class Engine:
         if name in self.table_names() or name.startswith(RESERVED):
             raise Conflict(f"{name} is the name of a table, or reserved; choose another")
         views = {**self._views(), name: ViewDefinition(query=query)}
-        return self._schema(f'SELECT * FROM "{name}"', views)
+        return self.describe(f'SELECT * FROM "{name}"', views).columns
 
     def view_problem(self, name: str) -> str | None:
         """Return why a view cannot be read now; None if it can."""
         try:
-            self._schema(f'SELECT * FROM "{name}"', self._views())
+            self.describe(f'SELECT * FROM "{name}"')
         except Rejected as error:
             return str(error)
         return None
 
-    def _schema(self, text: str, views: Mapping[str, ViewDefinition]) -> pa.Schema:
-        """Plan a text, and return the columns of its result."""
+    def describe(
+        self, text: str, views: Mapping[str, ViewDefinition] | None = None
+    ) -> QueryColumns:
+        """Plan a query, which may have parameters. Nothing runs. Errors as for `sql`."""
+        views = self._views() if views is None else views
         self._check(text, self._config)
         cancel_token = CancelToken()
         with ExitStack() as stack:
@@ -400,7 +405,7 @@ class Engine:
             cancel_token.attach(worker)
             pins = KeyedPins(self._keyed)
             planned = self._plan(worker, self._plan_request(text, views, self._config, pins), pins)
-            return pa.ipc.read_schema(pa.py_buffer(planned.plan.schema))
+            return planned.plan.described
 
     def _plan(self, worker: Worker, request: PlanRequest, pins: KeyedPins) -> Planned:
         try:

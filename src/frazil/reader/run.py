@@ -1,6 +1,6 @@
 """The reader's components: opened in the order of the data flow, closed in reverse.
 
-observed log ─> lake ─> hot tier and SQL ─> API ... until the writer asks to stop
+observed log ─> lake ─> hot tier and SQL ─> API, Flight SQL ... until the writer asks to stop
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ from frazil.model import NS_PER_MS, Clock, Rand
 from frazil.processes import Hello
 from frazil.query import preload_workers
 from frazil.reader.node_link import NodeLink
-from frazil.serve import ApiServer, NodeContext, reader_checks, reader_rates
+from frazil.serve import (
+    ApiServer,
+    FlightPort,
+    FlightSource,
+    NodeContext,
+    reader_checks,
+    reader_rates,
+)
 from frazil.shutdown import Shutdown
 
 logger = logging.getLogger(__name__)
@@ -143,6 +150,8 @@ class ReaderStartup:
             asyncio.get_running_loop().add_reader(sockets.connections, self._adopt, api)
             self._opened.callback(self._stop_adopting)
             self._report("serve", {"http_port": self._hello.api_port}, begin_ns)
+        if embedded is not None and config.has_flight:
+            await self._open_flight(embedded)
         return context
 
     async def _open(self, name: str, work: Callable[[], T], facts: Callable[[T], Facts]) -> T:
@@ -180,6 +189,30 @@ class ReaderStartup:
         )
         self._opened.callback(embedded.close)
         return embedded
+
+    async def _open_flight(self, embedded: Embedded) -> None:
+        begin_ns, config = self._clock.monotonic_ns(), self._config
+        source = FlightSource(
+            sql=embedded.sql,
+            engine=embedded.engine,
+            statements=embedded.statements,
+            tables=embedded.tables,
+        )
+        flight = await FlightPort.open(
+            source,
+            config.flight,
+            config.ingest,
+            config.serve,
+            config.query,
+            Auth.load(config.ingest),
+            clock=self._clock,
+            rand=self._rand,
+        )
+        self._opened.push_async_callback(self._close_flight, flight)
+        self._report("flight", {"port": flight.port}, begin_ns)
+
+    async def _close_flight(self, flight: FlightPort) -> None:
+        await asyncio.to_thread(flight.close, self.stop.left_s(API_S))
 
     def _adopt(self, api: ApiServer) -> None:
         """Take a connection that the writer has accepted."""

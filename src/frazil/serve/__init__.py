@@ -9,7 +9,9 @@
     routes.py        all endpoints
     http/            requests, routing, responses, OpenAPI
     api/             the endpoints
-    doors/           protocols of other tools: Grafana, Flight SQL, MCP
+    doors/           protocols of other tools: Grafana, MCP
+    flight/          the Flight SQL port
+    mcp/             tools for agents, over HTTP and on standard input
     status/          node status and health
     metrics/         the Prometheus page
     tables/          rows and keys of keyed tables, in JSON
@@ -21,6 +23,11 @@ The event loop owns everything here; long work runs in threads.
 """
 
 from frazil.serve.context import NodeContext
+from frazil.serve.flight.port import FlightPort
+from frazil.serve.flight.rows import FlightSource
+from frazil.serve.mcp.protocol import McpServer
+from frazil.serve.mcp.sources import McpSource
+from frazil.serve.mcp.stdio import serve_lines
 from frazil.serve.routes import description
 from frazil.serve.server import ApiServer
 from frazil.serve.status.collect import reader_rates, status_of
@@ -29,11 +36,16 @@ from frazil.serve.status.model import Status
 
 __all__ = [
     "ApiServer",
+    "FlightPort",
+    "FlightSource",
+    "McpServer",
+    "McpSource",
     "NodeContext",
     "Status",
     "checks_of",
     "description",
     "reader_checks",
     "reader_rates",
+    "serve_lines",
     "status_of",
 ]

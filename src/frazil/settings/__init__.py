@@ -15,6 +15,7 @@
     query.py      QueryConfig
     serve.py      ServeConfig
     external.py   ExternalConfig: limits of external tables
+    flight.py     FlightConfig: the Flight SQL port
     tables.py     TablesConfig: keyed tables
     retention.py  RetentionRule: how long rows are kept
     stages.py     StagesConfig: where stages may be
@@ -25,6 +26,7 @@ rooms it runs, but checks the settings of all.
 
 from frazil.settings.client_telemetry import ClientTelemetryConfig
 from frazil.settings.external import ExternalConfig
+from frazil.settings.flight import FlightConfig
 from frazil.settings.groups import GroupsConfig
 from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
@@ -45,6 +47,7 @@ from frazil.settings.transactions import TransactionsConfig
 __all__ = [
     "ClientTelemetryConfig",
     "ExternalConfig",
+    "FlightConfig",
     "GroupsConfig",
     "HotConfig",
     "IngestConfig",

@@ -114,13 +114,14 @@ def test_a_real_node_and_its_ports_are_ok(tmp_path: Path) -> None:
         patient.set(f"ingest.http_port = {node.http_port}")
         patient.set(f"serve.http_port = {node.api_port}")
         patient.set(f"kafka.port = {node.kafka_port}")
+        patient.set(f"flight.port = {node.flight_port}")
         found = patient.check(check_ports)
         assert all_ok(found)
         assert all(f"running node (process {node.process.pid})" in each.found for each in found)
         (ready,) = patient.check(check_node)
         assert ready.level == "ok" and "readyz check passed" in ready.found
         patient.set(f"data = '{tmp_path / 'other'}'")
-        assert [each.level for each in patient.check(check_ports)] == ["failure"] * 4
+        assert [each.level for each in patient.check(check_ports)] == ["failure"] * 5
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,10 @@ listening = socket.create_server(("127.0.0.1", 0))
 print(listening.getsockname()[1], flush=True)
 sys.stdin.read()
 """
-ANY = ("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0", "kafka.port = 0")
+ANY = (
+    *("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0", "kafka.port = 0"),
+    "flight.port = 0",
+)
 UNPRIVILEGED = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
@@ -35,7 +38,7 @@ def stranger() -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["ingest.grpc_port", "ingest.http_port", "serve.http_port", "kafka.port"]
+    "name", ["ingest.grpc_port", "ingest.http_port", "serve.http_port", "kafka.port", "flight.port"]
 )
 def test_a_port_in_use_is_a_failure(
     tmp_path: Path, stranger: tuple[subprocess.Popen[str], int], name: str

@@ -192,6 +192,7 @@ def test_an_interrupted_set_up_is_fixed_by_warm(tmp_path: Path) -> None:
         "ingest.http_port = 0",
         "serve.http_port = 0",
         "kafka.port = 0",
+        "flight.port = 0",
     )
     patient = Patient(tmp_path, *ports, "lake.driver_memory_bytes = 536870912")
     shutil.copytree(default_folder(), tmp_path / ".cache/frazil/spark")

@@ -26,6 +26,7 @@ backup.py       back up a data folder, also of a running node
 restore.py      make a data folder of a backup
 export.py       write telemetry as OTLP/JSON lines
 import_.py      import: send OTLP/JSON lines to a node
+mcp.py          serve tools for agents on standard input and output
 appender.py     fill tables from Kafka
 pyspark.py      run PySpark on a data folder
 init.py         write a commented frazil.toml

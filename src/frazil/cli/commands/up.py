@@ -52,6 +52,7 @@ def add_node_flags(parser: argparse.ArgumentParser) -> None:
         help="port of the API (default: 4320; 0: any)",
     )
     add("--kafka-port", type=int, metavar="N", help="port of Kafka (default: 9092; 0: any)")
+    add("--flight-port", type=int, metavar="N", help="port of Flight SQL (default: 8815; 0: any)")
     add("--tls-certificate", metavar="FILE", help="certificate chain (PEM); needs --tls-key")
     add("--tls-key", metavar="FILE", help="private key (PEM), without a password")
     add("--tls-client-ca", metavar="FILE", help="require client certificates of these CAs")
@@ -116,6 +117,7 @@ def run(options: argparse.Namespace) -> int:
             "otlp_http_port": ready.http_port,
             "http_port": ready.api_port,
             "kafka_port": ready.kafka_port,
+            "flight_port": ready.flight_port,
             "data": str(Path(config.data).absolute()),
         }
         print(json.dumps(addresses), flush=True)
@@ -134,4 +136,6 @@ def overrides_of(options: argparse.Namespace) -> dict[str, Any]:
         overrides["serve"] = {"http_port": options.http_port}
     if options.kafka_port is not None:
         overrides["kafka"] = {"port": options.kafka_port}
+    if options.flight_port is not None:
+        overrides["flight"] = {"port": options.flight_port}
     return {**overrides, **folder_overrides(options)}

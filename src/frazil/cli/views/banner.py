@@ -20,8 +20,22 @@ if TYPE_CHECKING:
 
 NS_PER_S = 1_000_000_000
 INTERVAL_S = 0.5
-AFTER = {"log": "OTLP", "ingest": "Kafka", "kafka": "lake", "lake": "hot tier", "hot": "API"}
+AFTER = {
+    "log": "OTLP",
+    "ingest": "Kafka",
+    "kafka": "lake",
+    "lake": "hot tier",
+    "hot": "API",
+    "serve": "Flight SQL",
+}
 """Room -> the one that is opened next."""
+TITLES = {
+    "ingest": "OTLP",
+    "kafka": "Kafka",
+    "serve": "API",
+    "flight": "Flight",
+    "spark": "Spark",
+}
 NAME_WIDTH = 6
 OTLP_PORT, API_PORT = 4318, 4320
 """Default ports of the commands."""
@@ -60,11 +74,10 @@ class Banner:
             "ingest": self._ingest,
             "kafka": self._kafka,
             "serve": self._serve,
+            "flight": self._flight,
             "spark": _spark,
         }
-        title = {"ingest": "OTLP", "kafka": "Kafka", "serve": "API", "spark": "Spark"}.get(
-            name, name
-        )
+        title = TITLES.get(name, name)
         text = texts[name](facts)
         is_off = name == "lake" and facts.get("is_there") is False
         mark = self._paint("-", YELLOW) if is_off else self._paint("✓", GREEN)
@@ -131,6 +144,13 @@ class Banner:
 
     def _serve(self, facts: Mapping[str, Any]) -> str:
         return f"{self._url(facts['http_port'])}   SQL, traces, logs, metrics; /openapi.json"
+
+    def _flight(self, facts: Mapping[str, Any]) -> str:
+        config = self._config
+        host = LOOPBACK.get(config.flight_host, config.flight_host)
+        scheme = "grpc" if config.ingest.tls_certificate_file is None else "grpc+tls"
+        address = f"{f'[{host}]' if ':' in host else host}:{facts['port']}"
+        return f"{scheme}://{address}   Flight SQL: ADBC, JDBC, BI tools"
 
     def _url(self, port: int) -> str:
         host = LOOPBACK.get(self._config.ingest.host, self._config.ingest.host)

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from frazil.doctor.checks.processes import command_of, listeners
+from frazil.doctor.checks.processes import command_of, listeners, parent_of
 from frazil.doctor.context import CheckContext, holder_of
 from frazil.doctor.finding import Finding, Fix, failure, ok, set_to
 
@@ -38,6 +38,9 @@ def ports_of(context: CheckContext) -> list[Port]:
         rows.append((ingest.host, "API", serve.http_port, "serve.http_port", "--http-port"))
     if kafka.enabled:
         rows.append((config.kafka_host, "Kafka", kafka.port, "kafka.port", "--kafka-port"))
+    if config.has_flight:
+        flight = config.flight
+        rows.append((config.flight_host, "Flight SQL", flight.port, "flight.port", "--flight-port"))
     return [
         Port(host=host, service=service, number=number, setting=setting, flag=flag)
         for host, service, number, setting, flag in rows
@@ -71,7 +74,8 @@ def _check_port(port: Port, host: str, node_pid: int | None) -> Finding:
         text = f"{port.service} cannot listen: {error.strerror}"
         return failure(check, text, _another(port, host))
     pids = listeners(port.number)
-    if node_pid is not None and node_pid in pids:
+    owners = {*pids, *map(parent_of, pids)}  # its reader process listens on some
+    if node_pid is not None and node_pid in owners:
         return ok(check, f"{port.service}, in use by the running node (process {node_pid})")
     who = ", ".join(f"process {pid} ({command_of(pid)})" for pid in pids)
     text = f"in use by {who or 'a process of another user'}; {port.service} needs it"

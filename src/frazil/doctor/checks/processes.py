@@ -30,6 +30,16 @@ def command_of(pid: int) -> str:
     return f"{text[:COMMAND_CHARACTERS_MAX]}..." if is_long else text
 
 
+def parent_of(pid: int) -> int | None:
+    """Return the process that has started another one; None if that has exited."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    (line,) = (line for line in status.splitlines() if line.startswith("PPid:"))
+    return int(line.split()[1])
+
+
 def listeners(port: int) -> list[int]:
     """Return the processes that listen on a port, as far as this user can see."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}

@@ -3,6 +3,7 @@
 planner.py        Planner: plans a text over empty tables
 session.py        DataFusion sessions: tables, views, functions and limits
 plan.py           QueryPlan: scans, predicates, columns; the check of scans that run
+parameters.py     types of a query's parameters
 predicates.py     what a filter requires of each column
 count_rewrite.py  CountQuery: queries that only count rows
 pruning.py        which pieces and data files can match

@@ -12,11 +12,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pyarrow as pa
 
 from frazil.query.plan.count_rewrite import CountQuery, count_query_of
+from frazil.query.plan.parameters import parameters_of
 from frazil.query.plan.predicates import (
     ANYTHING,
     AS_TIME,
@@ -58,6 +61,15 @@ class TableScans(msgspec.Struct, frozen=True, kw_only=True):
     """Columns read; None if unknown."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryColumns:
+    """What a query returns and takes."""
+
+    columns: pa.Schema
+    parameters: pa.Schema
+    """By name, such as `$1`; only those whose type follows from the text."""
+
+
 class QueryPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about a query before it runs."""
 
@@ -69,6 +81,16 @@ class QueryPlan(msgspec.Struct, frozen=True, kw_only=True):
     is_explain: bool
     schema: bytes
     """Schema of the result, as Arrow IPC."""
+    parameters: bytes | None = None
+    """Schema of the parameters whose type follows from the text, such as `$1`, as Arrow IPC."""
+
+    @property
+    def described(self) -> QueryColumns:
+        parameters = pa.schema([])
+        if self.parameters is not None:
+            parameters = pa.ipc.read_schema(pa.py_buffer(self.parameters))
+        columns = pa.ipc.read_schema(pa.py_buffer(self.schema))
+        return QueryColumns(columns=columns, parameters=parameters)
 
     def leaf_count(self, rows: RowsByTable) -> int:
         """Return how many leaves the plan may have when it runs over `rows`."""
@@ -96,6 +118,7 @@ def plan_of(session: SessionContext, frame: DataFrame, tables: Iterable[str]) ->
         count_query=count_query_of(query),
         is_explain=is_explain,
         schema=schema.serialize().to_pybytes(),
+        parameters=parameters_of(frame.logical_plan()) if "$" in text else None,
     )
 
 

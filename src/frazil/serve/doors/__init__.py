@@ -2,5 +2,6 @@
 
 endpoint.py  Door, DoorEndpoint, DoorRequest: paths below a prefix, with errors as its clients
              expect them
+mcp.py       the Model Context Protocol, for agents
 all.py       the doors of a node
 """

@@ -46,6 +46,11 @@ REQUESTS = Counter("frazil.serve.requests", "API requests, by status.")
 DURATION = Histogram("frazil.serve.duration.ms", "Time of an API request until the last byte.")
 SENT = Counter("frazil.serve.sent.bytes", "Bytes sent in API responses.")
 
+ALLOWED_HEADERS = (
+    b"authorization, content-type, accept, idempotency-key, mcp-protocol-version, mcp-method, "
+    b"mcp-name"
+)
+
 FAILED = "internal error; see the log of the node"
 
 STATEMENTS_OFF = (
@@ -314,7 +319,7 @@ def _preflight() -> Response:
     """Answer a CORS preflight request."""
     headers = [
         (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
-        (b"access-control-allow-headers", b"authorization, content-type, accept, idempotency-key"),
+        (b"access-control-allow-headers", ALLOWED_HEADERS),
         (b"access-control-max-age", b"%d" % PREFLIGHT_AGE_S),
     ]
     return Response(status=HTTPStatus.NO_CONTENT, headers=headers)
