@@ -147,7 +147,7 @@ def task_memory() -> Iterator[Callable[[], float]]:
 
 def clickhouse(files: str, to: Path, rows: int) -> float:
     """Rows per CPU second of ClickHouse, without its start."""
-    command = [python_with("clickhouse", CLICKHOUSE), "-c", CLICKHOUSE_COPY, files, to]
+    command = [str(python_with("clickhouse", CLICKHOUSE)), "-c", CLICKHOUSE_COPY, files, str(to)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     rate = rows / float(done.stdout)
     print(f"{'ClickHouse to Parquet':32} {rate:12,.0f} rows per CPU second")

@@ -230,7 +230,13 @@ class Racing:
         return getattr(self._tables, name)
 
     def write(
-        self, name: str, operation: Operation, rows: pa.Table, *, by: str, expects: Any = None
+        self,
+        name: str,
+        operation: Operation,
+        rows: pa.Table,
+        *,
+        expects: Any = None,
+        by: str | None = None,
     ) -> dict[int, int]:
         if self.times:
             self.times -= 1

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random, SystemRandom
@@ -16,7 +16,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from frazil.disk import RealDisk
-from frazil.errors import Unknown
+from frazil.errors import OutOfRange, Unknown
 from frazil.keyed_lake import FreezeSource, lake_definition
 from frazil.lake.append.appender import Appended
 from frazil.lake.catalog.catalog import open_catalog
@@ -71,6 +71,12 @@ class OneTable:
         self.definition(name)
         assert self.table is not None
         return self.table.view()
+
+    def offsets_at(self, name: str, time_ms: int) -> dict[int, int]:
+        raise OutOfRange("the log begins after that time")
+
+    def load_history(self) -> Iterable[tuple[str, pa.Table]]:
+        return ()
 
     def wait(self, name: str, token: dict[int, int], timeout_s: float) -> KeyedView:
         self.definition(name)

@@ -29,9 +29,6 @@ class Compacted(OneTable):
             partition._deaths.horizon = partition.end_offset
         return view
 
-    def offsets_at(self, name: str, time_ms: int) -> dict[int, int]:
-        raise OutOfRange("the log begins after that time")
-
 
 def expected(world: KeyedWorld, rows: dict[int, dict[str, Any]]) -> list[tuple[Any, ...]]:
     names = world.keyed.definition.schema.names
