@@ -1,6 +1,6 @@
 """Make names.json: names translated by Prometheus' own translator, in Go.
 
-    python -m tests.query.prometheus.make_names
+python -m tests.query.prometheus.make_names
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ def main() -> None:
         check=True,
     )
     outputs = map(json.loads, made.stdout.splitlines())
-    rows = [
-        [*one.values(), *other.values()] for one, other in zip(given, outputs, strict=True)
-    ]
+    rows = [[*one.values(), *other.values()] for one, other in zip(given, outputs, strict=True)]
     lines = (json.dumps(row, ensure_ascii=False) for row in rows)
     VECTORS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 

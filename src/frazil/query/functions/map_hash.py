@@ -54,12 +54,12 @@ def _add_maps(
 ) -> None:
     for row in range(len(hashes)):
         begin, end = starts[row], starts[row + 1]
-        first = hashes[row, 0] ^ np.int64(end - begin)
+        first = hashes[row, 0] ^ (end - begin)
         second = hashes[row, 1] + np.int64(number)
         for pair in range(begin, end):
             key_length = np.int64(key_ends[pair + 1] - key_ends[pair])
             value_length = np.int64(value_ends[pair + 1] - value_ends[pair])
-            first, second = _mixed(first, second, key_length << 32 | value_length)
+            first, second = _mixed(first, second, (key_length << 32) | value_length)
         if end > begin:
             at = np.int64(key_ends[begin])
             first, second = _add_block(first, second, keys + at, key_ends[end] - at)
