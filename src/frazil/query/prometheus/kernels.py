@@ -47,7 +47,7 @@ def _slot_of(slots: Ints, firsts: Longs, ids: Longs, row: int) -> int:
         if ids[first, 0] == ids[row, 0] and ids[first, 1] == ids[row, 1]:
             break
         slot = (slot + 1) & mask
-    return slot
+    return int(slot)
 
 
 @part

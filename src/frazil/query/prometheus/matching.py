@@ -1,4 +1,4 @@
-"""Matching: conditions on labels, compiled. Regular expressions are RE2's and cover the whole
+"""SeriesFilter: conditions on labels, compiled. Regular expressions are RE2's and cover the whole
 value; a dot matches a newline as well."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _compiled(text: str) -> re2._Regexp[str]:
         raise Malformed(f"the regular expression {text!r} cannot be parsed: {error}") from None
 
 
-class Matching:
+class SeriesFilter:
     """Conditions on the labels of a series, without those on its name."""
 
     def __init__(self, matchers: Sequence[LabelMatcher]) -> None:

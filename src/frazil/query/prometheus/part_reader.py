@@ -28,12 +28,13 @@ from frazil.query.prometheus.labels import (
     load_labels,
     with_label,
 )
-from frazil.query.prometheus.matching import Matching
+from frazil.query.prometheus.matching import SeriesFilter
 from frazil.query.prometheus.names import NAME
 from frazil.query.prometheus.native_points import HISTOGRAM_COLUMNS, SCALE_MIN, histograms_of
 from frazil.query.prometheus.point_groups import STALE_NAN_BITS, PointGroup
 from frazil.query.prometheus.spread_points import (
     SpreadPoints,
+    bound_text,
     spread_buckets,
     spread_quantiles,
     spread_times,
@@ -55,6 +56,12 @@ _COLUMNS = {
     SeriesPart.HISTOGRAM: ("CAST(count AS DOUBLE)", f", {', '.join(HISTOGRAM_COLUMNS)}"),
 }
 """SQL of the value, and other columns."""
+_LISTS = {
+    SeriesPart.BUCKETS: ("bucket_counts", "explicit_bounds"),
+    SeriesPart.QUANTILES: ("quantiles",),
+    SeriesPart.HISTOGRAM: (),
+}
+"""Columns with what tells the series of a row apart."""
 _SLICE_ROWS = {
     SeriesPart.VALUE: 500_000,
     SeriesPart.COUNT: 500_000,
@@ -171,10 +178,18 @@ class PartReader:
 
     def read(self, selection: PartSelection) -> PointGroup:
         """Read the points."""
-        if selection.is_target:
-            rows = _Rows.of(self._ask(_target_sql(selection)))
-        else:
-            rows = _Rows.of(self._table(selection))
+        is_target = selection.is_target
+        return self._group(
+            selection, self._ask(_target_sql(selection)) if is_target else self._table(selection)
+        )
+
+    def labels(self, selection: PartSelection) -> list[LabelSet]:
+        """Read the labels of the series alone."""
+        group = self._group(selection, self._ask(_series_sql(selection)))
+        return [labels for labels in group.labels if labels is not None]
+
+    def _group(self, selection: PartSelection, table: pa.Table) -> PointGroup:
+        rows = _Rows.of(table)
         numbers = np.empty(len(rows.ids), np.int32)
         firsts = number_ids(rows.ids, numbers)
         self._check()
@@ -252,6 +267,23 @@ def _points_sql(selection: PartSelection, after_ms: int, until_ms: int) -> str:
     return rows if len(selection.found) == 1 else f"SELECT * FROM ({rows}) WHERE kind IS NOT NULL"
 
 
+def _series_sql(selection: PartSelection) -> str:
+    """SQL of one point of each series."""
+    where = selection.conditions(selection.after_ms, selection.until_ms)
+    maps = TARGET_MAPS if selection.is_target else MAPS
+    columns = _LISTS.get(selection.part, ())
+    rows = (
+        f"SELECT hash_maps({maps}) AS id, {selection.kind()} AS kind, time"
+        f"{''.join(f', {name}' for name in columns)} FROM metrics WHERE {where}"
+    )
+    more = "".join(f", first_value({name}) AS {name}" for name in columns)
+    more += ", max(time) AS newest" if selection.is_target else ""
+    return (
+        "SELECT id, kind, min(time) AS time, false AS is_delta, 0 AS rank, 0.0 AS value"
+        f"{more} FROM ({rows}) WHERE kind IS NOT NULL GROUP BY id, kind"
+    )
+
+
 def _target_sql(selection: PartSelection) -> str:
     """SQL of the resources of each request, with the first and last time of their points."""
     where = selection.conditions(selection.after_ms, selection.until_ms)
@@ -285,10 +317,10 @@ def _plain_group(
     firsts: Longs,
     labels: Sequence[LabelSet | None],
 ) -> PointGroup:
-    matching = Matching(selection.matchers)
-    is_native = selection.part is SeriesPart.HISTOGRAM
+    wanted = SeriesFilter(selection.matchers)
+    is_native = "scale" in rows.table.column_names
     return PointGroup(
-        labels=[each if matching.selects(each) else None for each in labels],
+        labels=[each if wanted.selects(each) else None for each in labels],
         is_delta=rows.is_delta[firsts].tolist(),
         numbers=numbers,
         times_ms=rows.times_ms,
@@ -307,7 +339,7 @@ def _spread_group(
 ) -> PointGroup:
     """Return the points of rows that have several, each a series of its own by the label that tells
     them apart."""
-    matching = Matching(selection.matchers)
+    wanted = SeriesFilter(selection.matchers)
     ids = np.column_stack([numbers[spread.rows], spread.bounds.view(np.int64)])
     point_numbers = np.empty(len(ids), np.int32)
     firsts = number_ids(ids, point_numbers)
@@ -315,8 +347,8 @@ def _spread_group(
     for first, bound in zip(firsts.tolist(), spread.bounds[firsts].tolist(), strict=True):
         base = labels[numbers[spread.rows[first]]]
         if base is not None and spread.label is not None:
-            base = with_label(base, spread.label, spread.text_of(bound))
-        added.append(base if matching.selects(base) else None)
+            base = with_label(base, spread.label, bound_text(bound))
+        added.append(base if wanted.selects(base) else None)
     return PointGroup(
         labels=added,
         is_delta=rows.is_delta[spread.rows[firsts]].tolist(),

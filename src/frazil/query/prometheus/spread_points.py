@@ -31,11 +31,12 @@ class SpreadPoints:
     values: Floats | None = None
     times_ms: Longs | None = None
 
-    def text_of(self, bound: float) -> str:
-        """Return a bound as a label: the fewest digits, never an exponent."""
-        if np.isinf(bound):
-            return "+Inf" if bound > 0 else "-Inf"
-        return "NaN" if np.isnan(bound) else np.format_float_positional(bound, trim="-")
+
+def bound_text(bound: float) -> str:
+    """Return a bound as a label: the fewest digits, never an exponent."""
+    if np.isinf(bound):
+        return "+Inf" if bound > 0 else "-Inf"
+    return "NaN" if np.isnan(bound) else np.format_float_positional(bound, trim="-")
 
 
 def spread_buckets(counts: pa.ListArray, bounds: pa.ListArray, totals: Floats) -> SpreadPoints:

@@ -17,8 +17,9 @@ from frazil.query.prometheus.families import (
 )
 from frazil.query.prometheus.labels import KnownLabels
 from frazil.query.prometheus.part_reader import PartReader, PartSelection
-from frazil.query.prometheus.point_groups import point_set_of
-from frazil.query.promql.points import LabelMatcher, PointSet
+from frazil.query.prometheus.point_groups import PointGroup, point_set_of
+from frazil.query.prometheus.span_series import find_span_series, read_span_series
+from frazil.query.promql.points import LabelMatcher, LabelSet, PointSet
 from frazil.query.search.filters import Ask
 
 SERIES_MAX = 100_000
@@ -37,22 +38,45 @@ class TablePointSource:
 
     def select(self, matchers: Sequence[LabelMatcher], after_ms: int, until_ms: int) -> PointSet:
         """Return the series that match, with their points in (after_ms, until_ms]."""
+        parts = self._parts(matchers, after_ms, until_ms)
+        groups = [self._reader.read(part) for part in parts]
+        groups += self._span_groups(matchers, after_ms, until_ms)
+        return point_set_of(groups, series_max=SERIES_MAX)
+
+    def labels(
+        self, matchers: Sequence[LabelMatcher], after_ms: int, until_ms: int
+    ) -> set[LabelSet]:
+        """Return the labels of the series that match and have points in (after_ms, until_ms]."""
+        parts = self._parts(matchers, after_ms, until_ms)
+        found = {labels for part in parts for labels in self._reader.labels(part)}
+        for group in self._span_groups(matchers, after_ms, until_ms):
+            found.update(labels for labels in group.labels if labels is not None)
+        return found
+
+    def _span_groups(
+        self, matchers: Sequence[LabelMatcher], after_ms: int, until_ms: int
+    ) -> list[PointGroup]:
+        return [
+            read_span_series(self._ask, series, matchers, after_ms, until_ms)
+            for series in find_span_series(matchers)
+        ]
+
+    def _parts(
+        self, matchers: Sequence[LabelMatcher], after_ms: int, until_ms: int
+    ) -> list[PartSelection]:
         by_part: dict[SeriesPart, list[FoundSeries]] = {}
         for series in self.find(matchers, after_ms, until_ms):
             by_part.setdefault(series.part, []).append(series)
-        groups = [
-            self._reader.read(
-                PartSelection(
-                    part=part,
-                    found=tuple(some),
-                    matchers=tuple(matchers),
-                    after_ms=after_ms,
-                    until_ms=until_ms,
-                )
+        return [
+            PartSelection(
+                part=part,
+                found=tuple(some),
+                matchers=tuple(matchers),
+                after_ms=after_ms,
+                until_ms=until_ms,
             )
             for part, some in by_part.items()
         ]
-        return point_set_of(groups, series_max=SERIES_MAX)
 
     def find(
         self, matchers: Sequence[LabelMatcher], after_ms: int, until_ms: int

@@ -1,0 +1,9 @@
+"""serve/doors/prometheus: Prometheus' HTTP API, below /prometheus.
+
+door.py      the paths
+params.py    parameters: times, durations, limits, selectors
+answers.py   answers and errors in Prometheus' form
+reading.py   a request that reads, within limits, until its client leaves
+listing.py   labels, values, series, metadata
+status.py    what the server is, its rules and alerts
+"""
