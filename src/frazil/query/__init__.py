@@ -28,13 +28,19 @@ memory, or when its client leaves. The process of the engine runs no query and l
 
 from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
+from frazil.query.prometheus.answer_json import answer_pieces, series_count
 from frazil.query.prometheus.directory import MetricDirectory
+from frazil.query.prometheus.exemplars import SeriesExemplars, series_exemplars
 from frazil.query.prometheus.labels import KnownLabels
 from frazil.query.prometheus.names import unescaped
 from frazil.query.prometheus.selectors import selector_matchers
 from frazil.query.prometheus.series_listing import SeriesListing
 from frazil.query.prometheus.table_points import TablePointSource
+from frazil.query.promql.answer import Answer as PromqlAnswer
+from frazil.query.promql.evaluate import evaluate_instant, evaluate_range, selections
+from frazil.query.promql.evaluation import PromqlLimits
 from frazil.query.promql.failures import FailedQuery, UnsupportedQuery
+from frazil.query.promql.parser import prettified
 from frazil.query.promql.points import LabelMatcher, LabelSet
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
@@ -145,9 +151,12 @@ __all__ = [
     "Outline",
     "Pages",
     "PatternsAnswer",
+    "PromqlAnswer",
+    "PromqlLimits",
     "Selection",
     "Series",
     "SeriesAnswer",
+    "SeriesExemplars",
     "SeriesListing",
     "Service",
     "ServiceStep",
@@ -165,9 +174,12 @@ __all__ = [
     "UnsupportedQuery",
     "Volume",
     "ambiguity_notes",
+    "answer_pieces",
     "compare",
     "dependencies",
     "deployments",
+    "evaluate_instant",
+    "evaluate_range",
     "exemplars",
     "facets",
     "facets_of",
@@ -195,6 +207,7 @@ __all__ = [
     "open_row_select",
     "outline",
     "preload_workers",
+    "prettified",
     "query_conditions",
     "query_names",
     "refuse_bare_names",
@@ -202,7 +215,10 @@ __all__ = [
     "register_views",
     "row_conditions",
     "search_sql",
+    "selections",
     "selector_matchers",
+    "series_count",
+    "series_exemplars",
     "service_steps",
     "services",
     "span_conditions",

@@ -15,5 +15,7 @@ point_groups.py   joins what was read of several metrics
 span_series.py    series computed from spans
 part_reader.py    reads the rows of one kind of values
 series_listing.py names and values of labels, what metrics are
+exemplars.py      exemplars of the points of series
+answer_json.py    answers of PromQL as JSON
 table_points.py   TablePointSource: what PromQL reads from
 """

@@ -35,13 +35,17 @@ class TablePointSource:
         self._ask = ask
         self._directory = directory
         self._reader = PartReader(ask, known, check)
+        self.point_count = 0
+        """Points returned so far."""
 
     def select(self, matchers: Sequence[LabelMatcher], after_ms: int, until_ms: int) -> PointSet:
         """Return the series that match, with their points in (after_ms, until_ms]."""
         parts = self._parts(matchers, after_ms, until_ms)
         groups = [self._reader.read(part) for part in parts]
         groups += self._span_groups(matchers, after_ms, until_ms)
-        return point_set_of(groups, series_max=SERIES_MAX)
+        points = point_set_of(groups, series_max=SERIES_MAX)
+        self.point_count += len(points.times_ms)
+        return points
 
     def labels(
         self, matchers: Sequence[LabelMatcher], after_ms: int, until_ms: int

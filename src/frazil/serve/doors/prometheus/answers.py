@@ -13,8 +13,14 @@ from frazil.httpd import HttpError, Response
 from frazil.query import FailedQuery, UnsupportedQuery
 from frazil.serve.http.responses import JSON, answer_of_body, answer_of_error
 
+
+class QueryTimedOut(Unavailable):
+    """The time that a client gives a query is over."""
+
+
 CUT = "results truncated due to limit"
 _KINDS: tuple[tuple[type[FrazilError], HTTPStatus, str], ...] = (
+    (QueryTimedOut, HTTPStatus.SERVICE_UNAVAILABLE, "timeout"),
     (UnsupportedQuery, HTTPStatus.NOT_IMPLEMENTED, "not_implemented"),
     (FailedQuery, HTTPStatus.UNPROCESSABLE_ENTITY, "execution"),
     (TooLarge, HTTPStatus.UNPROCESSABLE_ENTITY, "execution"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from frazil.serve.doors.endpoint import Door, DoorEndpoint, DoorRequest
-from frazil.serve.doors.prometheus import listing, status
+from frazil.serve.doors.prometheus import listing, queries, status
 from frazil.serve.doors.prometheus.answers import failure
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.router import Reply
@@ -25,6 +25,10 @@ def _endpoint(
 PROMETHEUS = Door(
     prefix=PREFIX,
     endpoints=(
+        _endpoint("query", queries.query, GET_AND_POST),
+        _endpoint("query_range", queries.query_range, GET_AND_POST),
+        _endpoint("query_exemplars", queries.query_exemplars, GET_AND_POST),
+        _endpoint("format_query", queries.format_query, GET_AND_POST),
         _endpoint("labels", listing.labels, GET_AND_POST),
         _endpoint("label/{name}/values", listing.label_values),
         _endpoint("series", listing.series, GET_AND_POST),
