@@ -17,6 +17,7 @@ from frazil.query.promql.labels import (
     NAME,
     drop,
     group_numbers,
+    is_text,
     keep,
     metric_name,
     with_labels,
@@ -252,7 +253,7 @@ def _ranks(operator: str, values: Floats, available: Flags) -> Longs:
 
 def _value_counts(aggregation: Aggregation, vector: Vector, name: str) -> Vector:
     """How many series have each value, which becomes a label."""
-    if not name or "\ufffd" in name:
+    if not name or not is_text(name):
         literal = aggregation.parameter
         written = literal.written if isinstance(literal, TextLiteral) else name
         raise FailedQuery(f"invalid label name {written}")

@@ -184,11 +184,11 @@ def many_quantiles(
     """Return several quantiles, each with its number as a label."""
     found = []
     for q, begin in zip(qs, begins, strict=True):
-        for value in dict.fromkeys(q.tolist()):
+        for value in np.unique(q):
             steps = np.isnan(q) if math.isnan(value) else q == value
             vector = quantiles(distributions, np.where(steps, q, 0.5), begin)
             vector.labels = [
-                with_labels(labels, {name: _with_point(value)}) for labels in vector.labels
+                with_labels(labels, {name: _with_point(float(value))}) for labels in vector.labels
             ]
             found.append(vector.where(np.broadcast_to(steps, vector.present.shape)))
     return stacked(found)

@@ -29,7 +29,7 @@ from frazil.query.promql.label_functions import (
     sorted_by_labels,
     sorted_by_value,
 )
-from frazil.query.promql.operators import scalars
+from frazil.query.promql.operators import TRIMMING, scalars
 from frazil.query.promql.parser import parse
 from frazil.query.promql.points import LabelMatcher, PointSet, PointSource
 from frazil.query.promql.range_functions import RANGE_FUNCTIONS, predict_linear
@@ -141,8 +141,13 @@ class Evaluator:
             aggregation, vector, parameter, self._notes, self._evaluation.is_instant
         )
 
+    def _reading(self, counts_only: bool) -> Evaluator:
+        evaluation = self._evaluation.counting(counts_only)
+        return self if evaluation is self._evaluation else Evaluator(evaluation)
+
     def _operated(self, operation: BinaryOperation) -> Value:
-        left, right = self.value(operation.left), self.value(operation.right)
+        inner = self._reading(False) if operation.operator in TRIMMING else self
+        left, right = inner.value(operation.left), inner.value(operation.right)
         if isinstance(left, str) or isinstance(right, str):
             raise Malformed("operators work on numbers, not on texts")
         if isinstance(left, Vector) and isinstance(right, Vector):
@@ -167,8 +172,11 @@ class Evaluator:
         if name in functions.DATES:
             return self._dated(call)
         if name in functions.HISTOGRAM_NUMBERS:
-            number = functions.HISTOGRAM_NUMBERS[name]
-            return functions.histogram_numbers(self.vector(arguments[0]), number)
+            needs_buckets = name in ("histogram_stddev", "histogram_stdvar")
+            return functions.histogram_numbers(
+                self._reading(not needs_buckets).vector(arguments[0]),
+                functions.HISTOGRAM_NUMBERS[name],
+            )
         scalar = self._scalar_called(call)
         if scalar is not None:
             return scalar
@@ -225,7 +233,7 @@ class Evaluator:
 
     def _distributed(self, call: FunctionCall) -> Vector:
         inner = call.arguments[0 if call.name == "histogram_quantiles" else -1]
-        vector = self.vector(inner)
+        vector = self._reading(False).vector(inner)
         distributions = distributions_of(
             vector, self._notes, inner.begin, self._evaluation.times
         )

@@ -27,7 +27,7 @@ def _is_linear(histogram: Histogram, lower: float, upper: float) -> bool:
 
 def _shrunk_zero(histogram: Histogram, lower: float, upper: float) -> tuple[float, float]:
     """The bounds of a bucket; the zero bucket has only the half where observations are."""
-    if histogram.is_custom or not lower <= 0 <= upper:
+    if not lower <= 0 <= upper:
         return lower, upper
     has_negative, has_positive = len(histogram.negative.counts), len(histogram.positive.counts)
     if has_positive and not has_negative:

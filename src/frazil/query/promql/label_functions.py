@@ -13,7 +13,7 @@ import re2
 
 from frazil.query.promql.failures import FailedQuery
 from frazil.query.promql.kernels.arrays import Flags
-from frazil.query.promql.labels import NAME, label, with_labels
+from frazil.query.promql.labels import NAME, is_text, label, with_labels
 from frazil.query.promql.points import LabelMatcher, LabelSet
 from frazil.query.promql.vectors import Vector, floats, merged
 
@@ -41,13 +41,8 @@ def label_replaced(
 
 
 def _check_name(name: str, message: str) -> None:
-    if not name or not _is_text(name):
+    if not name or not is_text(name):
         raise FailedQuery(f"{message}{name}")
-
-
-def _is_text(name: str) -> bool:
-    """Whether a name is valid UTF-8, which the parser lets pass otherwise."""
-    return "\ufffd" not in name and not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def _expanded(replacement: str, match: Any) -> str:

@@ -28,10 +28,14 @@ from frazil.query.promql.syntax import (
     TextLiteral,
 )
 from frazil.query.promql.tokens import (
+    DURATION,
+    DURATION_PART,
+    UNITS_MS,
     Cursor,
     outline_of,
     readable_by_parser,
     tokens_of,
+    unquoted,
 )
 
 EXPRESSIONS_MAX = 200
@@ -88,9 +92,9 @@ class _Reader:
         self._cursor.take()
         return NumberLiteral(begin, node.val)
 
-    def text(self, node: Any, _: int) -> Expression:
+    def text(self, _: Any, __: int) -> Expression:
         token = self._cursor.take()
-        return TextLiteral(token.begin, node.val, token.text)
+        return TextLiteral(token.begin, unquoted(token.text), token.text)
 
     def parentheses(self, node: Any, depth: int) -> Expression:
         begin = self._cursor.take().begin
@@ -216,6 +220,11 @@ def _milliseconds(span: datetime.timedelta | None) -> int:
 
 def _time_ms(text: str) -> int:
     """A time in seconds, as it was written, in milliseconds."""
+    if DURATION.fullmatch(text.lstrip("+-")):
+        sign = -1 if text.startswith("-") else 1
+        return sign * sum(
+            int(count) * UNITS_MS[unit] for count, unit in DURATION_PART.findall(text)
+        )
     try:
         exact = Decimal(int(text, 0) if "x" in text.lower() else text)
     except ArithmeticError as error:

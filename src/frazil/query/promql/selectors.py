@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from frazil.query.promql.evaluation import Evaluation
-from frazil.query.promql.histogram import Histogram
-from frazil.query.promql.histogram_sums import added
+from frazil.query.promql.histogram import Histogram, ResetHint, with_hint
+from frazil.query.promql.histogram_sums import added, is_reset
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, given
 from frazil.query.promql.kernels.windows import window_bounds
 from frazil.query.promql.labels import metric_name
@@ -50,7 +50,7 @@ class _Selected:
         return self.points.is_delta[self.order]
 
 
-def _selected(points: PointSet) -> _Selected:
+def _selected(points: PointSet, counts_only: bool) -> _Selected:
     labels = points.labels
     order = sorted(range(len(labels)), key=labels.__getitem__)
     values = np.ascontiguousarray(points.values)
@@ -59,10 +59,21 @@ def _selected(points: PointSet) -> _Selected:
         histograms = no_histograms((len(values),))
         histograms[:] = points.histograms
     rows = np.array(order, np.int64)
-    return _Selected(
-        points, given(points.starts[:-1][rows]), given(points.starts[1:][rows]), order, values,
-        histograms,
-    )
+    begins, stops = given(points.starts[:-1][rows]), given(points.starts[1:][rows])
+    if counts_only and histograms is not None:
+        _find_resets(begins, stops, histograms)
+    return _Selected(points, begins, stops, order, values, histograms)
+
+
+def _find_resets(begins: Longs, stops: Longs, histograms: Objects) -> None:
+    for begin, stop in zip(begins, stops, strict=True):
+        previous: Histogram | None = None
+        for at in range(begin, stop):
+            point = histograms[at]
+            if point is not None and previous is not None and point.hint is ResetHint.UNKNOWN:
+                hint = ResetHint.RESET if is_reset(point, previous) else ResetHint.NOT_RESET
+                histograms[at] = with_hint(point, hint)
+            previous = point if point is not None else previous
 
 
 def instant(selector: InstantSelector, evaluation: Evaluation) -> tuple[Vector, Longs]:
@@ -74,7 +85,7 @@ def instant(selector: InstantSelector, evaluation: Evaluation) -> tuple[Vector, 
     points = evaluation.read(selector.matchers, int(ends[0]) - lookback_ms, int(ends[-1]))
     if not len(points.times_ms):
         return empty(evaluation.steps), np.zeros((0, evaluation.steps), np.int64)
-    selected = _selected(points)
+    selected = _selected(points, evaluation.counts_only is True)
     evaluation.count(len(points.labels) * evaluation.steps)
     _show_totals(selected, evaluation.notes, selector.begin)
     first, last = window_bounds(
@@ -177,7 +188,7 @@ def select_ranges(
     )
     if not len(points.times_ms):
         return ranges_of(empty(0), given(np.zeros(0, np.int64))), ends
-    selected = _selected(points)
+    selected = _selected(points, evaluation.counts_only is True)
     are_histograms = np.zeros(len(selected.values), np.bool_)
     if selected.histograms is not None:
         are_histograms = np.not_equal(selected.histograms, None).astype(np.bool_)

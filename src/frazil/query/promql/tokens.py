@@ -14,6 +14,16 @@ DEPTH_MAX = 100
 """Parentheses and operators in one another: the parsers of a query are recursive."""
 OPERATORS_MAX = 500
 
+DURATION = re.compile(r"(?:\d+(?:ms|[smhdwy]))+")
+DURATION_PART = re.compile(r"(\d+)(ms|[smhdwy])")
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+UNITS_MS |= {"w": 7 * UNITS_MS["d"], "y": 365 * UNITS_MS["d"]}
+
+_ESCAPE = re.compile(
+    rb"\\(?:([abfnrtv\\'\"])|([0-7]{3})|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))"
+)
+_LETTERS = dict(zip(b"abfnrtv\\'\"", b"\a\b\f\n\r\t\v\\'\"", strict=True))
+
 _TOKEN = re.compile(
     r"""(?P<space>(?:\s|\#[^\n]*)+)
     |(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`]*`)
@@ -165,6 +175,23 @@ def readable_by_parser(query: str, tokens: Sequence[Token]) -> str:
         if token.text in ("</", ">/"):
             letters[token.begin + 1] = " "
     return "".join(letters)
+
+
+def unquoted(literal: str) -> str:
+    """Return the text of a literal. Bytes that are not UTF-8 become surrogates."""
+    inner = literal[1:-1]
+    if literal.startswith("`"):
+        return inner
+    return _ESCAPE.sub(_unescaped, inner.encode()).decode("utf-8", "surrogateescape")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    letter, octal, byte, *points = match.groups()
+    if letter:
+        return bytes((_LETTERS[letter[0]],))
+    if octal or byte:
+        return bytes((int(octal, 8) & 0xFF if octal else int(byte, 16),))
+    return chr(int(next(filter(None, points)), 16)).encode("utf-8", "surrogatepass")
 
 
 class Cursor:
