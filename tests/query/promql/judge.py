@@ -83,9 +83,7 @@ def _wrong(command: Command, answer: Answer, kinds: set[str]) -> str:
 def _wrong_in_range(command: Command, source: MemoryPoints, instant: Answer) -> str:
     """At a step of a range query the result is the same."""
     time = command.end_ms
-    answer = evaluate_range(
-        command.query, source, time - _MINUTE_MS, time + _MINUTE_MS, _MINUTE_MS
-    )
+    answer = evaluate_range(command.query, source, time - _MINUTE_MS, time + _MINUTE_MS, _MINUTE_MS)
     middle = {}
     for series in answer.all_series():
         chosen = series.times_ms == time

@@ -33,9 +33,7 @@ class MemoryPoints:
                 self._series[labels][time] = point.value
         self._series[labels] = with_hints(self._series[labels])
 
-    def select(
-        self, matchers: Sequence[LabelMatcher], after_ms: int, until_ms: int
-    ) -> PointSet:
+    def select(self, matchers: Sequence[LabelMatcher], after_ms: int, until_ms: int) -> PointSet:
         """Return the series that match, with their points in (after_ms, until_ms]."""
         conditions = [(each.name, condition(each)) for each in matchers]
         labels, starts = [], [0]
@@ -78,9 +76,7 @@ def with_hints(points: Mapping[int, Value]) -> dict[int, Value]:
         point = points[time]
         if isinstance(point, Histogram) and point.hint is not ResetHint.GAUGE:
             continues = isinstance(previous, Histogram) and _continues(point, previous)
-            point = replace(
-                point, hint=ResetHint.NOT_RESET if continues else ResetHint.UNKNOWN
-            )
+            point = replace(point, hint=ResetHint.NOT_RESET if continues else ResetHint.UNKNOWN)
         found[time] = point
         previous = points[time]
     return found

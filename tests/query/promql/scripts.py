@@ -13,9 +13,7 @@ _INSTANT = re.compile(r"^eval(?:_(fail|warn|ordered|info))?\s+instant\s+(?:at\s+
 _RANGE = re.compile(
     r"^eval(?:_(fail|warn|info))?\s+range\s+from\s+(\S+)\s+to\s+(\S+)\s+step\s+(\S+)\s+(.+)$"
 )
-_EXPECT = re.compile(
-    r"^expect\s+(ordered|fail|warn|no_warn|info|no_info)(?:\s+(regex|msg):(.+))?$"
-)
+_EXPECT = re.compile(r"^expect\s+(ordered|fail|warn|no_warn|info|no_info)(?:\s+(regex|msg):(.+))?$")
 _POINTS = re.compile(r"^expect range vector\s+from\s+(\S+)\s+to\s+(\S+)\s+step\s+(\S+)$")
 _TEXT = re.compile(r"^expect string (.+)$")
 
@@ -77,8 +75,8 @@ def commands_of(script: str) -> list[Command]:
 
 def _evaluation(line: str, number: int, body: list[str]) -> Command:
     if match := _RANGE.match(line):
-        times = [duration_ms(match[at]) for at in (2, 3, 4)]
-        command = Command("eval", number, match[5], *times, is_range=True)
+        start, end, step = (duration_ms(match[at]) for at in (2, 3, 4))
+        command = Command("eval", number, match[5], start, end, step, is_range=True)
     else:
         match = _INSTANT.match(line)
         assert match, line

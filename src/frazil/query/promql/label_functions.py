@@ -28,9 +28,7 @@ def label_replaced(
     try:
         compiled = re2.compile(f"^(?s:{pattern})$")
     except re2.error as error:
-        raise FailedQuery(
-            f"invalid regular expression in label_replace(): {pattern}"
-        ) from error
+        raise FailedQuery(f"invalid regular expression in label_replace(): {pattern}") from error
     _check_name(target, "invalid destination label name in label_replace(): ")
 
     def change(labels: LabelSet) -> str | None:
@@ -70,9 +68,7 @@ def label_joined(vector: Vector, target: str, separator: str, sources: Sequence[
     )
 
 
-def _relabelled(
-    vector: Vector, target: str, change: Callable[[LabelSet], str | None]
-) -> Vector:
+def _relabelled(vector: Vector, target: str, change: Callable[[LabelSet], str | None]) -> Vector:
     labels, unnamed = [], vector.unnamed.copy()
     for row, before in enumerate(vector.labels):
         value = change(before)

@@ -47,9 +47,7 @@ _MATCH_OPERATORS: dict[str, Literal["=", "!=", "=~", "!~"]] = {
     "MatchOp.Re": "=~",
     "MatchOp.NotRe": "!~",
 }
-_CARDINALITIES: dict[
-    str, Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]
-] = {
+_CARDINALITIES: dict[str, Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]] = {
     "VectorMatchCardinality.OneToOne": "one-to-one",
     "VectorMatchCardinality.ManyToOne": "many-to-one",
     "VectorMatchCardinality.OneToMany": "one-to-many",

@@ -35,15 +35,11 @@ _TOKEN = re.compile(
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_CLAUSES = frozenset(
-    ("by", "without", "on", "ignoring", "group_left", "group_right", "fill", "fill_left")
-    + ("fill_right",)
-)
+_CLAUSES = frozenset(("by", "without", "on", "ignoring", "group_left", "group_right"))
+_FILLS = frozenset(("fill", "fill_left", "fill_right"))
 _OPENING = {"(": ")", "{": "}", "[": "]"}
-_OPERATORS = frozenset(
-    ("+", "-", "*", "/", "%", "^", "==", "!=", ">", "<", ">=", "<=", ">/", "</")
-    + ("and", "or", "unless", "atan2")
-)
+_WORDS = frozenset(("and", "or", "unless", "atan2"))
+_SIGNS = frozenset(("+", "-", "*", "/", "%", "^", "==", "!=", ">", "<", ">=", "<=", ">/", "</"))
 
 
 class Token(NamedTuple):
@@ -83,7 +79,7 @@ def _check_size(tokens: Sequence[Token]) -> None:
             deepest = max(deepest, depth)
         elif token.kind == "sign" and token.text in ")}]":
             depth -= 1
-        elif token.kind in ("sign", "name") and token.text.lower() in _OPERATORS:
+        elif token.text in _SIGNS or token.text.lower() in _WORDS:
             operators += 1
     for what, count, most in (
         ("tokens", len(tokens), TOKENS_MAX),
@@ -116,8 +112,8 @@ def outline_of(tokens: Sequence[Token]) -> Outline:
             times.append(time)
         elif token.kind == "name" and word == "offset" and _ends_operand(left, tokens, at):
             at += 3 if following in ("-", "+") else 2
-        elif token.kind == "name" and word in _CLAUSES and following == "(":
-            has_fill = has_fill or word.startswith("fill")
+        elif token.kind == "name" and word in _CLAUSES | _FILLS and following == "(":
+            has_fill = has_fill or word in _FILLS
             at = _after_group(tokens, at + 1)
         elif token.kind == "name" and word in ("group_left", "group_right", "bool"):
             at += 1
@@ -133,7 +129,7 @@ def _ends_name(tokens: Sequence[Token], at: int) -> bool:
 
 def _is_metric(tokens: Sequence[Token], at: int) -> bool:
     word = tokens[at].text.lower()
-    return word not in _CLAUSES | {"and", "or", "unless", "atan2", "bool"}
+    return word not in _CLAUSES | _WORDS | {"bool"}
 
 
 def _ends_operand(left: Sequence[Token], tokens: Sequence[Token], at: int) -> bool:
