@@ -31,7 +31,8 @@ def evaluate_instant(
     window = Window(time_ms, time_ms, 0, is_instant=True)
     times = np.array([time_ms], np.int64)
     evaluation = _evaluation(source, window, times, limits, cancel)
-    return _instant_answer(query, parse(query), evaluation)
+    with np.errstate(all="ignore"):
+        return _instant_answer(query, parse(query), evaluation)
 
 
 def evaluate_range(
@@ -57,7 +58,8 @@ def evaluate_range(
     window = Window(start_ms, end_ms, step_ms, is_instant=False)
     times = start_ms + step_ms * np.arange(steps, dtype=np.int64)
     evaluation = _evaluation(source, window, times, limits, cancel)
-    return _range_answer(query, parse(query), evaluation)
+    with np.errstate(all="ignore"):
+        return _range_answer(query, parse(query), evaluation)
 
 
 def _evaluation(

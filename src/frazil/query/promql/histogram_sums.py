@@ -59,7 +59,8 @@ def _total(rows: Counts) -> Counts:
         lost = np.where(np.abs(total) >= np.abs(row), (total - sum_) + row, (row - sum_) + total)
         rest = np.where(np.isinf(sum_), 0.0, rest + lost)
         total = sum_
-    return total + rest
+    found: Counts = total + rest
+    return found
 
 
 def _mean(rows: Counts) -> Counts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import promql_parser
 
@@ -81,7 +81,8 @@ class _Reader:
             raise TooLarge(f"the query nests more than {EXPRESSIONS_MAX} expressions; simplify it")
         while not isinstance(node, promql_parser.NumberLiteral) and self._cursor.take_if("+"):
             pass
-        return _READERS[type(node)](self, node, depth + 1)
+        expression: Expression = _READERS[type(node)](self, node, depth + 1)
+        return expression
 
     def number(self, node: Any, _: int) -> Expression:
         begin = self._cursor.begin
@@ -235,4 +236,4 @@ def _time_ms(text: str) -> int:
 def prettified(query: str) -> str:
     """Return a query, written as Prometheus' formatter writes it."""
     parse(query)
-    return cast("str", promql_parser.parse(query).prettify())
+    return promql_parser.parse(query).prettify()

@@ -35,7 +35,7 @@ class Vector:
     @property
     def steps(self) -> int:
         """How many steps there are."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def are_histograms(self) -> Flags:
         """Where there is a histogram."""

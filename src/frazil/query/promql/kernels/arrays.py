@@ -23,7 +23,7 @@ def given(array: NDArray[Any]) -> NDArray[Any]:
 
 def exist(objects: NDArray[Any]) -> Flags:
     """Which of some objects are not None."""
-    return np.not_equal(objects, np.asarray(None, object)).astype(np.bool_)
+    return np.asarray(np.not_equal(objects, np.asarray(None, object)), np.bool_)
 
 
 def any_along(flags: Flags, axis: int) -> Flags:
