@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from frazil.query.prometheus.directory import MetricDirectory, time_condition
-from frazil.query.prometheus.families import RESOURCES, Family, all_series
+from frazil.query.prometheus.families import RESOURCES, MetricFamily, all_series
 from frazil.query.prometheus.labels import (
     INSTANCE_LABEL,
     JOB_LABEL,
@@ -118,7 +118,7 @@ class SeriesListing:
         found[RESOURCES.name] = [MetricMetadata(type="gauge", help="Target metadata", unit="")]
         return {key: found[key] for key in sorted(found) if name in (None, key)}
 
-    def _families(self) -> tuple[Family, ...]:
+    def _families(self) -> tuple[MetricFamily, ...]:
         return self._directory.families(self._ask, *self._range_ms, bool)
 
     def _metric_names(self) -> Iterable[str]:
