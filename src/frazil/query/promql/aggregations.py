@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from frazil.query.promql.failures import FailedQuery
-from frazil.query.promql.histogram import Histogram, ResetHint
+from frazil.query.promql.histogram import NativeHistogram, ResetHint
 from frazil.query.promql.histogram_sums import averaged, summed
 from frazil.query.promql.histogram_text import histogram_text
 from frazil.query.promql.kernels import groups
@@ -139,8 +139,8 @@ def _histogram_sums(grouped: _Grouped, chosen: Flags, is_mean: bool) -> Objects:
 
 
 def _histogram_sum(
-    grouped: _Grouped, members: Longs, points: list[Histogram], is_mean: bool
-) -> Histogram | None:
+    grouped: _Grouped, members: Longs, points: list[NativeHistogram], is_mean: bool
+) -> NativeHistogram | None:
     total = averaged(points) if is_mean else summed(points)
     if total is None:
         other = next(

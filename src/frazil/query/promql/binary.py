@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from frazil.query.promql.failures import FailedQuery
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along
 from frazil.query.promql.labels import METADATA, NAME, drop, keep, label, with_labels, written
 from frazil.query.promql.notes import Notes
@@ -76,9 +76,9 @@ def _compute_histograms(
         computed.possible[row, step] = outcome.is_possible
 
 
-def _value(vector: Vector, row: int, step: int) -> float | Histogram:
+def _value(vector: Vector, row: int, step: int) -> float | NativeHistogram:
     if vector.histograms is not None and vector.histograms[row, step] is not None:
-        histogram: Histogram = vector.histograms[row, step]
+        histogram: NativeHistogram = vector.histograms[row, step]
         return histogram
     return float(vector.values[row, step])
 

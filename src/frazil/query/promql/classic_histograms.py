@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frazil.query.promql import histogram_values
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.histogram_values import Problem
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, given
 from frazil.query.promql.kernels.buckets import bucket_fractions, bucket_quantiles
@@ -153,7 +153,7 @@ def fractions(distributions: Distributions, lower: Floats, upper: Floats) -> Vec
         given(upper),
     )
 
-    def of_native(histogram: Histogram, step: int) -> tuple[float, Problem]:
+    def of_native(histogram: NativeHistogram, step: int) -> tuple[float, Problem]:
         return histogram_values.fraction(lower[step], upper[step], histogram)
 
     return stacked(
@@ -162,7 +162,7 @@ def fractions(distributions: Distributions, lower: Floats, upper: Floats) -> Vec
 
 
 def _of_native(
-    distributions: Distributions, function: Callable[[Histogram, int], tuple[float, Problem]]
+    distributions: Distributions, function: Callable[[NativeHistogram, int], tuple[float, Problem]]
 ) -> Vector:
     native, present = distributions.native, distributions.native_present
     values = np.zeros(present.shape)

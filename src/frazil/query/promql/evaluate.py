@@ -8,7 +8,7 @@ import numpy as np
 
 from frazil.errors import Malformed, TooLarge
 from frazil.query.promql.answer import Answer, SeriesPoints, grid_answer
-from frazil.query.promql.evaluation import Evaluation, PromqlLimits, Window
+from frazil.query.promql.evaluation import Evaluation, PromqlLimits, QueryWindow
 from frazil.query.promql.evaluator import Evaluator
 from frazil.query.promql.kernels.arrays import Longs, given
 from frazil.query.promql.parser import parse
@@ -28,7 +28,7 @@ def evaluate_instant(
     cancel: CancelToken | None = None,
 ) -> Answer:
     """Evaluate a query at one time."""
-    window = Window(time_ms, time_ms, 0, is_instant=True)
+    window = QueryWindow(time_ms, time_ms, 0, is_instant=True)
     times = np.array([time_ms], np.int64)
     evaluation = _evaluation(source, window, times, limits, cancel)
     with np.errstate(all="ignore"):
@@ -55,7 +55,7 @@ def evaluate_range(
         raise TooLarge(
             f"the range has {steps} steps, more than {limits.steps_max}; choose a longer step"
         )
-    window = Window(start_ms, end_ms, step_ms, is_instant=False)
+    window = QueryWindow(start_ms, end_ms, step_ms, is_instant=False)
     times = start_ms + step_ms * np.arange(steps, dtype=np.int64)
     evaluation = _evaluation(source, window, times, limits, cancel)
     with np.errstate(all="ignore"):
@@ -64,7 +64,7 @@ def evaluate_range(
 
 def _evaluation(
     source: PointSource,
-    window: Window,
+    window: QueryWindow,
     times: Longs,
     limits: PromqlLimits | None,
     cancel: CancelToken | None,

@@ -33,7 +33,7 @@ class PromqlLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class QueryWindow:
     """The times of a whole query."""
 
     start_ms: int
@@ -54,7 +54,7 @@ class Evaluation:
     source: PointSource
     limits: PromqlLimits
     cancel: CancelToken
-    window: Window
+    window: QueryWindow
     times: Longs
     is_instant: bool
     counts_only: bool | None = None

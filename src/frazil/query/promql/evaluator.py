@@ -19,7 +19,7 @@ from frazil.query.promql.classic_histograms import (
 )
 from frazil.query.promql.evaluation import Evaluation
 from frazil.query.promql.failures import UnsupportedQuery
-from frazil.query.promql.histogram import Histogram, ResetHint, scaled, with_hint
+from frazil.query.promql.histogram import NativeHistogram, ResetHint, scaled, with_hint
 from frazil.query.promql.kernels.arrays import Floats, Longs, given
 from frazil.query.promql.label_functions import (
     absent,
@@ -334,10 +334,10 @@ class Evaluator:
         return ranges_of(_without_hints(value), times), ends
 
 
-def _at(vector: Vector, row: int, step: int) -> Histogram:
+def _at(vector: Vector, row: int, step: int) -> NativeHistogram:
     if vector.histograms is None:
         raise AssertionError("there are no histograms")
-    histogram: Histogram = vector.histograms[row, step]
+    histogram: NativeHistogram = vector.histograms[row, step]
     return histogram
 
 

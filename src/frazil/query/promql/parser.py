@@ -31,7 +31,7 @@ from frazil.query.promql.tokens import (
     DURATION,
     DURATION_PART,
     UNITS_MS,
-    Cursor,
+    TokenCursor,
     outline_of,
     readable_by_parser,
     tokens_of,
@@ -67,13 +67,13 @@ def parse(query: str) -> Expression:
         tree = promql_parser.parse(readable_by_parser(query, tokens))
     except ValueError as error:
         raise Malformed(f"invalid PromQL: {error}") from error
-    return _Reader(Cursor(outline)).read(tree, 0)
+    return _Reader(TokenCursor(outline)).read(tree, 0)
 
 
 class _Reader:
     """Takes over the tree of promql-parser together with the tokens it came from."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: TokenCursor) -> None:
         self._cursor = cursor
 
     def read(self, node: Any, depth: int) -> Expression:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, given
 from frazil.query.promql.kernels.windows import window_bounds
 from frazil.query.promql.labels import metric_name
@@ -84,7 +84,7 @@ class RangeWindows:
             low, high = self.histogram_first[row, step], self.histogram_last[row, step]
             yield HistogramCell(int(row), int(step), int(low), int(high))
 
-    def seen(self, cell: HistogramCell) -> list[Histogram]:
+    def seen(self, cell: HistogramCell) -> list[NativeHistogram]:
         """The histograms of a cell."""
         return list(self.histograms.histograms[cell.low : cell.high])
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frazil.query.promql.failures import SAME_LABELS, FailedQuery
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, exist, given
 from frazil.query.promql.labels import METADATA, drop, group_numbers
 from frazil.query.promql.points import LabelSet
@@ -146,7 +146,7 @@ class PointRows:
     stops: Longs
     times: Longs
     values: Floats
-    histograms: Sequence[Histogram] = ()
+    histograms: Sequence[NativeHistogram] = ()
 
 
 @dataclass(slots=True)
