@@ -15,6 +15,9 @@ from frazil.query.promql.points import LabelMatcher, PointSet, PointSource
 from frazil.query.promql.syntax import At
 from frazil.results import CancelToken
 
+HISTOGRAM_SAMPLES = 20
+"""What a point counts where some are histograms."""
+
 
 class PromqlLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one query may cost, and how it looks back. Its time is up to the cancel token."""
@@ -109,5 +112,6 @@ class Evaluation:
                 )
             self._read[key] = points
         points = self._read[key]
-        self.count(len(points.times_ms))
+        count = len(points.times_ms)
+        self.count(count if points.histograms is None else count * HISTOGRAM_SAMPLES)
         return points

@@ -49,6 +49,8 @@ class Vector:
 
     def rows(self, chosen: NDArray[Any]) -> Vector:
         """Return some of the series."""
+        if chosen.dtype == np.bool_ and chosen.all():
+            return self
         return Vector(
             [self.labels[row] for row in np.arange(len(self.labels))[chosen]],
             self.values[chosen],
@@ -74,10 +76,7 @@ def floats(
 ) -> Vector:
     """Return a vector of floats, without series that have none."""
     flags = np.broadcast_to(np.asarray(unnamed, np.bool_), (len(labels),))
-    has_any = any_along(present, 1)
-    if has_any.all():
-        return Vector(list(labels), values, present, flags)
-    return Vector(list(labels), values, present, flags).rows(has_any)
+    return Vector(list(labels), values, present, flags).rows(any_along(present, 1))
 
 
 def no_histograms(shape: tuple[int, ...]) -> Objects:
