@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Literal
 
@@ -31,7 +30,7 @@ from frazil.query.promql.tokens import (
     DURATION,
     DURATION_PART,
     UNITS_MS,
-    Cursor,
+    TokenCursor,
     outline_of,
     readable_by_parser,
     tokens_of,
@@ -40,6 +39,10 @@ from frazil.query.promql.tokens import (
 
 EXPRESSIONS_MAX = 200
 """Expressions in one another."""
+
+_YEARS_MAX = 1000
+TIME_MS_MAX = 10**15
+"""Thirty thousand years from 1970: no sum of times leaves the range of a number."""
 
 _MATCH_OPERATORS: dict[str, Literal["=", "!=", "=~", "!~"]] = {
     "MatchOp.Equal": "=",
@@ -65,15 +68,17 @@ def parse(query: str) -> Expression:
         raise UnsupportedQuery("fill modifiers are experimental and not evaluated; leave them out")
     try:
         tree = promql_parser.parse(readable_by_parser(query, tokens))
+        return _Reader(TokenCursor(outline)).read(tree, 0)
+    except OverflowError as error:
+        raise Malformed(f"a duration is too long; use at most {_YEARS_MAX}y") from error
     except ValueError as error:
         raise Malformed(f"invalid PromQL: {error}") from error
-    return _Reader(Cursor(outline)).read(tree, 0)
 
 
 class _Reader:
     """Takes over the tree of promql-parser together with the tokens it came from."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: TokenCursor) -> None:
         self._cursor = cursor
 
     def read(self, node: Any, depth: int) -> Expression:
@@ -214,7 +219,10 @@ def _matching(modifier: Any, operator: str) -> Matching:
 
 
 def _milliseconds(span: datetime.timedelta | None) -> int:
-    return 0 if span is None else span // datetime.timedelta(milliseconds=1)
+    milliseconds = 0 if span is None else span // datetime.timedelta(milliseconds=1)
+    if abs(milliseconds) > _YEARS_MAX * UNITS_MS["y"]:
+        raise OverflowError(milliseconds)
+    return milliseconds
 
 
 def _time_ms(text: str) -> int:
@@ -228,7 +236,7 @@ def _time_ms(text: str) -> int:
         exact = Decimal(int(text, 0) if "x" in text.lower() else text)
     except ArithmeticError as error:
         raise Malformed(f"{text} after @ is not a time in seconds") from error
-    if not math.isfinite(exact):
+    if not exact.is_finite() or abs(exact) * 1000 > TIME_MS_MAX:
         raise Malformed(f"{text} after @ is not a time in seconds")
     return int((exact * 1000).to_integral_value(ROUND_HALF_UP))
 
