@@ -23,9 +23,10 @@ FOLDERS = {
     ],
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry", "promql"),
+        "prometheus",
     ],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
-    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api"],
+    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api", "doors"],
     "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from tests.live.server_process import free_port, server_process
+from tests.live.server_process import POLL_S, free_port, server_process
 
 MODULE = "github.com/prometheus/prometheus@v0.315.0"
 CACHE = Path(__file__).parents[3] / ".cache" / "prometheus"
@@ -89,7 +90,7 @@ def real_prometheus(folder: Path) -> Iterator[RealPrometheus]:
     config = folder / "prometheus.yml"
     config.write_text(CONFIG, encoding="utf-8")
     port = free_port()
-    command = [
+    command: list[str | Path] = [
         program("prometheus"),
         f"--config.file={config}",
         f"--storage.tsdb.path={folder / 'data'}",
@@ -98,4 +99,9 @@ def real_prometheus(folder: Path) -> Iterator[RealPrometheus]:
         "--log.level=error",
     ]
     with server_process(command, port, folder / "prometheus.log"):
-        yield RealPrometheus(url=f"http://127.0.0.1:{port}")
+        prometheus = RealPrometheus(url=f"http://127.0.0.1:{port}")
+        deadline = time.monotonic() + TIMEOUT_S
+        while prometheus.ask("query", query="1")["status"] != "success":
+            assert time.monotonic() < deadline, "Prometheus does not become ready"
+            time.sleep(POLL_S)
+        yield prometheus

@@ -9,12 +9,16 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, ScopeMetrics
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    AggregationTemporality,
+    Metric,
+    ScopeMetrics,
+)
 
 STEP_MS = 15_000
 STEPS = 240
 NS_PER_MS = 1_000_000
-CUMULATIVE = 2
+CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 NO_RECORDED_VALUE = 1
 SERVICES = ("cart", "gateway", "search")
 ROUTES = ("/", "/api/items", "/api/items/{id}")

@@ -52,7 +52,11 @@ class MetricDirectory:
         self._reads: deque[_Read] = deque(maxlen=KEPT_MAX)
 
     def families(
-        self, ask: Ask, after_ms: int, until_ms: int, has_wanted: Callable[[Sequence[MetricFamily]], bool]
+        self,
+        ask: Ask,
+        after_ms: int,
+        until_ms: int,
+        has_wanted: Callable[[Sequence[MetricFamily]], bool],
     ) -> tuple[MetricFamily, ...]:
         """Return the metrics with points in (after_ms, until_ms], and maybe some without. Reads
         again if what is remembered lacks what is wanted."""

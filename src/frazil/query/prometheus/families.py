@@ -136,7 +136,9 @@ def all_series(families: Iterable[MetricFamily]) -> Iterator[FoundSeries]:
             yield FoundSeries(family=family, part=part, name=family.name + suffix)
 
 
-def find_series(families: Iterable[MetricFamily], matchers: Sequence[LabelMatcher]) -> list[FoundSeries]:
+def find_series(
+    families: Iterable[MetricFamily], matchers: Sequence[LabelMatcher]
+) -> list[FoundSeries]:
     """Return the series whose names match. Only `=` finds names of OpenTelemetry."""
     tests = [test_of(matcher) for matcher in matchers if matcher.name == NAME]
     every = [*all_series(families), *all_series([RESOURCES])]

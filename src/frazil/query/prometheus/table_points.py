@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from frazil.query.prometheus.directory import MetricDirectory
 from frazil.query.prometheus.families import (
-    MetricFamily,
     FoundSeries,
+    MetricFamily,
     SeriesPart,
     find_series,
     is_equal_name,
