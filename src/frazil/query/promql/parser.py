@@ -66,13 +66,17 @@ def parse(query: str) -> Expression:
     outline = outline_of(tokens)
     if outline.has_fill:
         raise UnsupportedQuery("fill modifiers are experimental and not evaluated; leave them out")
+    too_long = f"a duration is too long; use at most {_YEARS_MAX}y"
     try:
         tree = promql_parser.parse(readable_by_parser(query, tokens))
-        return _Reader(TokenCursor(outline)).read(tree, 0)
     except OverflowError as error:
-        raise Malformed(f"a duration is too long; use at most {_YEARS_MAX}y") from error
+        raise Malformed(too_long) from error
     except ValueError as error:
         raise Malformed(f"invalid PromQL: {error}") from error
+    try:
+        return _Reader(TokenCursor(outline)).read(tree, 0)
+    except OverflowError as error:
+        raise Malformed(too_long) from error
 
 
 class _Reader:
