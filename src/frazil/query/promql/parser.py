@@ -23,12 +23,14 @@ from frazil.query.promql.syntax import (
     NumberLiteral,
     Parentheses,
     RangeSelector,
+    Signature,
     Subquery,
     TextLiteral,
 )
 from frazil.query.promql.tokens import (
     DURATION,
     DURATION_PART,
+    TRIM_SIGNS,
     UNITS_MS,
     TokenCursor,
     outline_of,
@@ -155,7 +157,12 @@ class _Reader:
         name = node.func.name
         if name in _UNSUPPORTED_FUNCTIONS:
             raise UnsupportedQuery(f"the function {name} is experimental and not evaluated")
-        return FunctionCall(begin, name, self.arguments(node.args, depth))
+        signature = Signature(
+            tuple(_type_name(each) for each in node.func.arg_types),
+            node.func.variadic,
+            _type_name(node.func.return_type),
+        )
+        return FunctionCall(begin, name, self.arguments(node.args, depth), signature)
 
     def arguments(self, nodes: Any, depth: int) -> tuple[Expression, ...]:
         self._cursor.take()
@@ -222,6 +229,10 @@ def _matching(modifier: Any, operator: str) -> Matching:
     )
 
 
+def _type_name(kind: Any) -> str:
+    return str(kind).rpartition(".")[2].lower()
+
+
 def _milliseconds(span: datetime.timedelta | None) -> int:
     milliseconds = 0 if span is None else span // datetime.timedelta(milliseconds=1)
     if abs(milliseconds) > _YEARS_MAX * UNITS_MS["y"]:
@@ -248,4 +259,6 @@ def _time_ms(text: str) -> int:
 def prettified(query: str) -> str:
     """Return a query, written as Prometheus' formatter writes it."""
     parse(query)
+    if any(token.text in TRIM_SIGNS for token in tokens_of(query)):
+        raise UnsupportedQuery("queries with the operators </ and >/ are not formatted")
     return promql_parser.parse(query).prettify()
