@@ -12,7 +12,9 @@ from frazil.query.promql.answer import Answer
 from frazil.query.promql.evaluate import evaluate_instant, evaluate_range, selections
 from frazil.query.promql.evaluation import PromqlLimits
 from frazil.query.promql.failures import FailedQuery, UnsupportedQuery
+from frazil.query.promql.parser import parse, prettified
 from frazil.query.promql.points import LabelMatcher, PointSet
+from frazil.query.promql.syntax_json import syntax_json
 from frazil.results import CancelToken
 from tests.query.promql.memory import MemoryPoints
 from tests.query.promql.notation import series_of
@@ -182,14 +184,13 @@ def test_points_may_be_read_only_and_out_of_order() -> None:
 
     class Foreign:
         def select(self, matchers: object, after_ms: int, until_ms: int) -> PointSet:
-            arrays = [np.tile(times, 2), np.arange(20.0)]
-            for array in arrays:
-                array.flags.writeable = False
+            both, values = np.tile(times, 2), np.arange(20.0)
+            both.flags.writeable = values.flags.writeable = False
             return PointSet(
                 labels=[(("__name__", "x_total"), ("job", job)) for job in "ba"],
                 starts=np.array([0, 10, 20], np.int64),
-                times_ms=arrays[0],
-                values=arrays[1],
+                times_ms=both,
+                values=values,
                 is_delta=np.zeros(2, np.bool_),
             )
 
@@ -199,3 +200,59 @@ def test_points_may_be_read_only_and_out_of_order() -> None:
     assert [dict(series.labels)["job"] for series in answer.all_series()] == ["a", "b"]
     assert [float(series.values[0]) for series in answer.all_series()] == [3.0, 3.0]
     assert len(extrapolated.signatures) == compiled  # type: ignore[attr-defined]
+
+
+def test_the_syntax_tree_is_that_of_prometheus() -> None:
+    """Guarantees: `parse_query` gets the names and values that Prometheus' own page reads."""
+    query = "sum by (a) (rate(x{b!='c'}[5m] @ end())) >= bool on (d) group_left (e) -y offset 1m"
+    tree = syntax_json(parse(query))
+    assert (tree["type"], tree["op"], tree["bool"]) == ("binaryExpr", ">=", True)
+    assert tree["matching"] == {
+        "card": "many-to-one",
+        "labels": ["d"],
+        "on": True,
+        "include": ["e"],
+        "fillValues": {"lhs": None, "rhs": None},
+    }
+    assert tree["lhs"] == {
+        "type": "aggregation",
+        "op": "sum",
+        "expr": {
+            "type": "call",
+            "func": {
+                "name": "rate",
+                "argTypes": ["matrix"],
+                "variadic": 0,
+                "returnType": "vector",
+            },
+            "args": [
+                {
+                    "type": "matrixSelector",
+                    "range": 5 * MINUTE,
+                    "name": "x",
+                    "offset": 0,
+                    "matchers": [
+                        {"name": "b", "value": "c", "type": "!="},
+                        {"name": "__name__", "value": "x", "type": "="},
+                    ],
+                    "timestamp": None,
+                    "startOrEnd": "end",
+                }
+            ],
+        },
+        "param": None,
+        "grouping": ["a"],
+        "without": False,
+    }
+    assert tree["rhs"]["type"] == "unaryExpr"
+    assert tree["rhs"]["expr"]["offset"] == MINUTE
+
+
+def test_a_query_is_formatted() -> None:
+    """Guarantees: a query comes back as Prometheus' formatter writes it, and one that it cannot
+    write is refused."""
+    assert prettified("sum( x )by(a)") == "sum by (a) (x)"
+    with pytest.raises(UnsupportedQuery, match="not formatted"):
+        prettified("x </ 5")
+    with pytest.raises(Malformed, match="unclosed"):
+        prettified("sum(")

@@ -9,6 +9,7 @@
 
     tokens.py       tokens with their positions
     syntax.py       the syntax tree
+    syntax_json.py  the syntax tree as JSON
     parser.py       from the tree of promql-parser to ours
 
     evaluator.py    Evaluator: the value of each expression

@@ -291,7 +291,7 @@ class Evaluator:
         )
         parameters = [self.scalar(each) for at, each in enumerate(call.arguments) if at != place]
         argument = bare(call.arguments[place])
-        windows = self._windows(argument, len(parameters) > 0)
+        windows = self._windows(argument, call.arguments[0].begin, len(parameters) > 0)
         if call.name == "absent_over_time":
             matchers: Sequence[LabelMatcher] = ()
             if isinstance(argument, RangeSelector):
@@ -304,7 +304,7 @@ class Evaluator:
             found = RANGE_FUNCTIONS[call.name](windows, parameters)
         return spread(found, self._evaluation.steps)
 
-    def _windows(self, argument: Expression, each_step: bool) -> RangeWindows:
+    def _windows(self, argument: Expression, begin: int, each_step: bool) -> RangeWindows:
         if isinstance(argument, RangeSelector):
             ranges, ends = select_ranges(argument, self._evaluation)
             range_ms = argument.range_ms
@@ -316,7 +316,7 @@ class Evaluator:
         if each_step and len(ends) == 1:
             ends = given(np.repeat(ends, self._evaluation.steps))
         self._evaluation.count(len(ranges.labels) * len(ends))
-        return windows_of(ranges, ends, range_ms, self._evaluation, argument.begin)
+        return windows_of(ranges, ends, range_ms, self._evaluation, begin)
 
     def subquery(self, subquery: Subquery) -> tuple[Ranges, Longs]:
         """Evaluate the expression of a subquery at all its steps."""

@@ -23,12 +23,14 @@ from frazil.query.promql.syntax import (
     NumberLiteral,
     Parentheses,
     RangeSelector,
+    Signature,
     Subquery,
     TextLiteral,
 )
 from frazil.query.promql.tokens import (
     DURATION,
     DURATION_PART,
+    TRIM_SIGNS,
     UNITS_MS,
     TokenCursor,
     outline_of,
@@ -66,13 +68,17 @@ def parse(query: str) -> Expression:
     outline = outline_of(tokens)
     if outline.has_fill:
         raise UnsupportedQuery("fill modifiers are experimental and not evaluated; leave them out")
+    too_long = f"a duration is too long; use at most {_YEARS_MAX}y"
     try:
         tree = promql_parser.parse(readable_by_parser(query, tokens))
-        return _Reader(TokenCursor(outline)).read(tree, 0)
     except OverflowError as error:
-        raise Malformed(f"a duration is too long; use at most {_YEARS_MAX}y") from error
+        raise Malformed(too_long) from error
     except ValueError as error:
         raise Malformed(f"invalid PromQL: {error}") from error
+    try:
+        return _Reader(TokenCursor(outline)).read(tree, 0)
+    except OverflowError as error:
+        raise Malformed(too_long) from error
 
 
 class _Reader:
@@ -151,7 +157,12 @@ class _Reader:
         name = node.func.name
         if name in _UNSUPPORTED_FUNCTIONS:
             raise UnsupportedQuery(f"the function {name} is experimental and not evaluated")
-        return FunctionCall(begin, name, self.arguments(node.args, depth))
+        signature = Signature(
+            tuple(_type_name(each) for each in node.func.arg_types),
+            node.func.variadic,
+            _type_name(node.func.return_type),
+        )
+        return FunctionCall(begin, name, self.arguments(node.args, depth), signature)
 
     def arguments(self, nodes: Any, depth: int) -> tuple[Expression, ...]:
         self._cursor.take()
@@ -218,6 +229,10 @@ def _matching(modifier: Any, operator: str) -> Matching:
     )
 
 
+def _type_name(kind: Any) -> str:
+    return str(kind).rpartition(".")[2].lower()
+
+
 def _milliseconds(span: datetime.timedelta | None) -> int:
     milliseconds = 0 if span is None else span // datetime.timedelta(milliseconds=1)
     if abs(milliseconds) > _YEARS_MAX * UNITS_MS["y"]:
@@ -244,4 +259,6 @@ def _time_ms(text: str) -> int:
 def prettified(query: str) -> str:
     """Return a query, written as Prometheus' formatter writes it."""
     parse(query)
+    if any(token.text in TRIM_SIGNS for token in tokens_of(query)):
+        raise UnsupportedQuery("queries with the operators </ and >/ are not formatted")
     return promql_parser.parse(query).prettify()

@@ -35,6 +35,7 @@ _TOKEN = re.compile(
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
+TRIM_SIGNS = frozenset(("</", ">/"))
 _CLAUSES = frozenset(("by", "without", "on", "ignoring", "group_left", "group_right"))
 _FILLS = frozenset(("fill", "fill_left", "fill_right"))
 _OPENING = {"(": ")", "{": "}", "[": "]"}
@@ -168,17 +169,17 @@ def readable_by_parser(query: str, tokens: Sequence[PromqlToken]) -> str:
     them. No position changes."""
     letters = list(query)
     for token in tokens:
-        if token.text in ("</", ">/"):
+        if token.text in TRIM_SIGNS:
             letters[token.begin + 1] = " "
     return "".join(letters)
 
 
 def unquoted(literal: str) -> str:
-    """Return the text of a literal. Bytes that are not UTF-8 become surrogates."""
+    """Return the text of a literal. Bytes that are not UTF-8 become U+FFFD."""
     inner = literal[1:-1]
     if literal.startswith("`"):
         return inner
-    return _ESCAPE.sub(_unescaped, inner.encode()).decode("utf-8", "surrogateescape")
+    return _ESCAPE.sub(_unescaped, inner.encode()).decode("utf-8", "replace")
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
