@@ -23,6 +23,8 @@ NO_RECORDED_VALUE = 1
 SERVICES = ("cart", "gateway", "search")
 ROUTES = ("/", "/api/items", "/api/items/{id}")
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+MERGED_ABOVE = 8
+"""Prometheus merges buckets of a finer scale."""
 RESTART_ODDS, GAP_ODDS, END_ODDS = 0.01, 0.05, 0.02
 
 
@@ -131,7 +133,10 @@ class _Sender:
                 zero_count=self._zeros,
             )
             point.positive.offset = -7
-            point.positive.bucket_counts.extend(self._exponential)
+            # Where Prometheus merges buckets, it puts what follows an empty one elsewhere.
+            empty = 0 if scale <= MERGED_ABOVE else 1
+            point.count += empty * len(self._exponential)
+            point.positive.bucket_counts.extend(count + empty for count in self._exponential)
 
     def _add_summary(self, scope: ScopeMetrics, time_ns: int) -> None:
         metric = scope.metrics.add(name="gc.pause", unit="ms")
