@@ -132,9 +132,10 @@ def run(folder: Path, series: int, steps: int) -> list[dict[str, Any]]:
             peer.send(body)
         wait_for(node, series * (LARGER + 1) * steps)
         urls = (f"{node.url}/prometheus", peer.url)
-        ask_case: Callable[[str, str, float | None], dict[str, Any]] = lambda case, query, bar_ms: (
-            measure(case, query, bar_ms, urls, range_s)
-        )
+
+        def ask_case(case: str, query: str, bar_ms: float | None) -> dict[str, Any]:
+            return measure(case, query, bar_ms, urls, range_s)
+
         return [
             ask_case(f"{series} series, rate", "rate(bench_small_total[5m])", BAR_MS),
             ask_case(

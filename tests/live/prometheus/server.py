@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Literal
 from urllib.error import HTTPError
@@ -65,12 +66,20 @@ class RealPrometheus:
 
     url: str
 
+    def is_ready(self) -> bool:
+        """Return whether it has read its data."""
+        try:
+            with urlopen(f"{self.url}/-/ready", timeout=TIMEOUT_S) as said:
+                return bool(said.status == HTTPStatus.OK)
+        except HTTPError:
+            return False
+
     def send(self, body: bytes) -> None:
         """Store an OTLP request with metrics."""
         headers = {"Content-Type": "application/x-protobuf"}
         path = f"{self.url}/api/v1/otlp/v1/metrics"
         with urlopen(Request(path, body, headers), timeout=TIMEOUT_S) as said:
-            assert said.status < 300
+            assert said.status == HTTPStatus.OK
 
     def ask(self, path: str, **fields: Any) -> Any:
         """Return the answer to a request of the API."""
@@ -101,7 +110,7 @@ def real_prometheus(folder: Path) -> Iterator[RealPrometheus]:
     with server_process(command, port, folder / "prometheus.log"):
         prometheus = RealPrometheus(url=f"http://127.0.0.1:{port}")
         deadline = time.monotonic() + TIMEOUT_S
-        while prometheus.ask("query", query="1")["status"] != "success":
+        while not prometheus.is_ready():
             assert time.monotonic() < deadline, "Prometheus does not become ready"
             time.sleep(POLL_S)
         yield prometheus
