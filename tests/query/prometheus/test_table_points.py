@@ -14,6 +14,7 @@ from frazil.errors import Malformed
 from frazil.model import SystemClock
 from frazil.query import Engine, KnownLabels, LabelMatcher, MetricDirectory, TablePointSource
 from frazil.query.prometheus import part_reader
+from frazil.query.prometheus.families import SeriesPart
 from frazil.query.promql.points import PointSet
 from tests.query.build import BEGIN_US, engine_over, piece_of, shared
 
@@ -125,7 +126,7 @@ def test_points_are_sorted_and_unique(select: Select) -> None:
 
 def test_a_selection_may_be_read_in_slices(select: Select, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = points(select("http_requests_total"))
-    monkeypatch.setitem(part_reader._SLICE_ROWS, part_reader.SeriesPart.VALUE, 2)
+    monkeypatch.setitem(part_reader._SLICE_ROWS, SeriesPart.VALUE, 2)
     assert points(select("http_requests_total")) == whole
 
 

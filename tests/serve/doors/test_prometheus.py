@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.demo.records import NS_PER_S, START_NS, Sent
 from tests.serve.served import Served
@@ -59,6 +61,7 @@ COMPLETION = (
     Recorded(path="series", fields={**WITHIN, "match[]": "target_info", "limit": 5}),
     Recorded(path="metadata", fields={"limit": 10000}),
     Recorded(path="metadata", fields={"metric": HTTP}),
+    Recorded(path="parse_query", fields={"query": "sum by (a) (rate(up[5m])) > bool 1"}),
     Recorded(path="format_query", fields={"query": "sum(rate(up[5m]))by(job)"}),
 )
 EXPLORE = (
@@ -116,7 +119,7 @@ def send(there: Served, recorded: Recorded) -> Any:
 def test_what_clients_send_is_answered(there: Served, recorded: Recorded) -> None:
     data = send(there, recorded)["data"]
     if not recorded.may_be_empty:
-        assert data["result"] if "query" in recorded.path.split("_")[:1] else data
+        assert data["result"] if recorded.path in ("query", "query_range") else data
 
 
 def test_answers_are_those_of_prometheus(there: Served, sent: Sent) -> None:
@@ -129,6 +132,37 @@ def test_answers_are_those_of_prometheus(there: Served, sent: Sent) -> None:
     for name in ("shop_orders_total", '{"shop.orders"}'):
         (found,) = send(there, instant(f"sum({name})"))["data"]["result"]
         assert found == {"metric": {}, "value": [END, str(sum(latest.values()))]}
+
+
+def counted(there: Served, query: str, *labels: str) -> Counter[tuple[str, ...]]:
+    """Return how much each series has grown in half an hour."""
+    data = send(there, instant(f"increase({query}[1800s])", END + 15))["data"]
+    found: Counter[tuple[str, ...]] = Counter()
+    for each in data["result"]:
+        found[tuple(each["metric"][label] for label in labels)] += round(float(each["value"][1]))
+    return found
+
+
+def test_metrics_of_spans_count_what_was_sent(there: Served, sent: Sent) -> None:
+    """Spans by service and name; durations up to a bound; calls between services by kind."""
+    spans = [row for row in sent.spans if row.record.start_time_unix_nano > START_NS]
+    names = Counter((row.service, row.record.name) for row in spans)
+    assert counted(there, "traces_spanmetrics_calls_total", "service", "span_name") == names
+    short = sum(
+        row.record.end_time_unix_nano - row.record.start_time_unix_nano <= 4_000_000
+        for row in spans
+    )
+    bucket = 'traces_spanmetrics_latency_bucket{le="0.004"}'
+    assert counted(there, bucket).total() == short
+    by_id = {row.record.span_id: row for row in sent.spans}
+    calls = Counter(
+        (caller.service, row.service)
+        for row in spans
+        if row.record.kind in (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)
+        and (caller := by_id.get(row.record.parent_span_id)) is not None
+        and caller.record.kind in (Span.SPAN_KIND_CLIENT, Span.SPAN_KIND_PRODUCER)
+    )
+    assert counted(there, f"{GRAPH}_total", "client", "server") == calls
 
 
 ERRORS = [
