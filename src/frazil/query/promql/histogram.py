@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -89,21 +90,42 @@ class Slices(NamedTuple):
     counts: Counts
 
 
+BOUNDS_CACHED = 4_096
+"""Layouts of buckets whose bounds are remembered: histograms of a series share one."""
+
+
+@lru_cache(BOUNDS_CACHED)
+def _bounds(schema: int, bounds: tuple[float, ...], first: int, count: int) -> Counts:
+    """The bounds of neighbouring buckets: one more than there are buckets."""
+    layout = NativeHistogram(schema=schema, count=0.0, sum=0.0, bounds=bounds)
+    found = np.array([upper_bound(layout, first + at) for at in range(-1, count)])
+    found.flags.writeable = False
+    return found
+
+
 def slices_of(histogram: NativeHistogram) -> Slices:
     """Return all buckets but empty ones."""
-    rows = []
-    negative, positive = histogram.negative, histogram.positive
-    for at in range(len(negative.counts) - 1, -1, -1):
-        index = negative.first + at
-        bounds = -upper_bound(histogram, index), -upper_bound(histogram, index - 1)
-        rows.append((*bounds, negative.counts[at]))
+    lower, upper, counts = [], [], []
+    for buckets, is_negative in ((histogram.negative, True), (histogram.positive, False)):
+        if not len(buckets.counts):
+            continue
+        bounds = _bounds(histogram.schema, histogram.bounds, buckets.first, len(buckets.counts))
+        if is_negative:
+            bounds = -bounds[::-1]
+        lower.append(bounds[:-1])
+        upper.append(bounds[1:])
+        counts.append(buckets.counts[::-1] if is_negative else buckets.counts)
     if histogram.zero_count != 0 and not histogram.is_custom:
-        rows.append((-histogram.zero_threshold, histogram.zero_threshold, histogram.zero_count))
-    for at, count in enumerate(positive.counts):
-        index = positive.first + at
-        rows.append((upper_bound(histogram, index - 1), upper_bound(histogram, index), count))
-    filled = np.array([row for row in rows if row[2] != 0], np.float64).reshape(-1, 3)
-    return Slices(filled[:, 0], filled[:, 1], filled[:, 2])
+        place = 1 if len(histogram.negative.counts) else 0
+        threshold = histogram.zero_threshold
+        lower.insert(place, np.array((-threshold,)))
+        upper.insert(place, np.array((threshold,)))
+        counts.insert(place, np.array((histogram.zero_count,)))
+    if not counts:
+        return Slices(np.empty(0), np.empty(0), np.empty(0))
+    amounts = np.concatenate(counts)
+    filled = amounts != 0
+    return Slices(np.concatenate(lower)[filled], np.concatenate(upper)[filled], amounts[filled])
 
 
 def scaled(histogram: NativeHistogram, factor: float) -> NativeHistogram:

@@ -17,6 +17,7 @@ from frazil.query.promql.histogram import (
     buckets_of,
     upper_bound,
 )
+from frazil.query.promql.kernels.arrays import Flags, Longs
 
 Combination = Callable[[Counts], Counts]
 """One row of numbers from several."""
@@ -223,6 +224,15 @@ def _begin_below(histogram: NativeHistogram, buckets: BucketCounts, threshold: f
     ):
         count += 1
     return count
+
+
+def find_resets(begins: Longs, stops: Longs, histograms: Sequence[NativeHistogram]) -> Flags:
+    """Return which points begin their counter anew, but for the first of each series."""
+    found = np.zeros(len(histograms), np.bool_)
+    for begin, stop in zip(begins, stops, strict=True):
+        for at in range(begin + 1, stop):
+            found[at] = is_reset(histograms[at], histograms[at - 1])
+    return found
 
 
 def is_reset(current: NativeHistogram, previous: NativeHistogram) -> bool:
