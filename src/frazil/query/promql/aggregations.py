@@ -10,7 +10,7 @@ import numpy as np
 
 from frazil.query.promql.evaluation import Evaluation
 from frazil.query.promql.failures import FailedQuery
-from frazil.query.promql.histogram import NativeHistogram, ResetHint
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.histogram_sums import averaged, summed
 from frazil.query.promql.histogram_text import histogram_text
 from frazil.query.promql.kernels import groups
@@ -29,8 +29,7 @@ from frazil.query.promql.notes import (
     bad_quantile,
     ignored_in_aggregation,
     mixed_schemas,
-    reconciled,
-    reset_collision,
+    note_total,
 )
 from frazil.query.promql.numbers import positional
 from frazil.query.promql.points import LabelSet
@@ -159,11 +158,7 @@ def _histogram_sum(
         )
         mixed_schemas(grouped.notes, metric_name(grouped.vector.labels[other]), grouped.begin)
         return None
-    if total.is_reconciled:
-        reconciled(grouped.notes, "aggregation", grouped.begin)
-    hints = {each.hint for each in points}
-    if ResetHint.RESET in hints and ResetHint.NOT_RESET in hints:
-        reset_collision(grouped.notes, "aggregation", grouped.begin)
+    note_total(grouped.notes, points, total, grouped.begin)
     return total.histogram
 
 
