@@ -259,3 +259,15 @@ def test_a_query_is_formatted() -> None:
         prettified("x </ 5")
     with pytest.raises(Malformed, match="unclosed"):
         prettified("sum(")
+
+
+def test_a_series_with_its_name_stays_apart() -> None:
+    """Scenario: both sides of `or` come from one metric, and only one keeps its name. Guarantees:
+    each point is in the series of its side, as without delayed name removal."""
+    source = source_of("temperature 1 9 2 8")
+    answer = evaluate_range("(temperature > 5) or 2 * temperature", source, 0, 3 * MINUTE, MINUTE)
+    found = {
+        series.labels: dict(zip(series.times_ms // MINUTE, series.values, strict=True))
+        for series in answer.all_series()
+    }
+    assert found == {(): {0: 2.0, 2: 4.0}, (("__name__", "temperature"),): {1: 9.0, 3: 8.0}}
