@@ -92,6 +92,16 @@ def test_a_query_is_refused(query: str, error: type[FrazilError], says: str) -> 
         (PromqlLimits(steps_max=20), "requests_total", "21 steps"),
         (PromqlLimits(series_max=1), "requests_total", "2 series"),
         (PromqlLimits(samples_max=60), "requests_total", "60 samples"),
+        (
+            PromqlLimits(samples_max=500),
+            "count_values('v', requests_total)",
+            "500 samples",
+        ),
+        (
+            PromqlLimits(),
+            f"label_replace(requests_total, 'x', '{'$1' * 2**15}', '__name__', '(.*)')",
+            "letters",
+        ),
         (PromqlLimits(subquery_steps_max=100), "sum_over_time(vector(1)[1h:1s])", "longer step"),
     ],
 )

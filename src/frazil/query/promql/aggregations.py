@@ -83,7 +83,7 @@ def aggregate(
 ) -> Vector:
     """Evaluate an aggregation of a vector."""
     if isinstance(parameter, str):
-        return _value_counts(aggregation, vector, parameter)
+        return _value_counts(aggregation, vector, parameter, evaluation)
     if aggregation.operator in CHOICES and parameter is not None:
         _check_choice(aggregation, parameter)
         if not len(parameter) or parameter.max() < 1:
@@ -256,7 +256,9 @@ def _ranks(operator: str, values: Floats, available: Flags) -> Longs:
     return ranks
 
 
-def _value_counts(aggregation: Aggregation, vector: Vector, name: str) -> Vector:
+def _value_counts(
+    aggregation: Aggregation, vector: Vector, name: str, evaluation: Evaluation
+) -> Vector:
     """How many series have each value, which becomes a label."""
     if not name or not is_text(name):
         literal = aggregation.parameter
@@ -268,8 +270,10 @@ def _value_counts(aggregation: Aggregation, vector: Vector, name: str) -> Vector
             key = _key(with_labels(labels, {name: text}), aggregation)
             if not aggregation.is_without:
                 key = with_labels(key, {name: text})
-            count = counts.setdefault(key, np.zeros(vector.steps))
-            count[steps] += 1
+            if key not in counts:
+                evaluation.count(vector.steps)
+                counts[key] = np.zeros(vector.steps)
+            counts[key][steps] += 1
     if not counts:
         return empty(vector.steps)
     values = np.array(list(counts.values()))

@@ -57,10 +57,6 @@ class NativeHistogram:
         return self.schema == CUSTOM_SCHEMA
 
 
-Histogram = NativeHistogram
-Buckets = BucketCounts
-
-
 def buckets_of(first: int, counts: Counts) -> BucketCounts:
     """Return buckets without the zeros at either end."""
     if not len(counts):
