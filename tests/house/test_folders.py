@@ -22,7 +22,8 @@ FOLDERS = {
         *("read", "pyspark"),
     ],
     "frazil.query": [
-        *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
+        *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry", "promql"),
+        "prometheus",
     ],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
     "frazil.serve": [

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from frazil.serve.doors.endpoint import Door
 from frazil.serve.doors.mcp import MCP
+from frazil.serve.doors.prometheus.door import PROMETHEUS
 
-DOORS: tuple[Door, ...] = (MCP,)
+DOORS: tuple[Door, ...] = (MCP, PROMETHEUS)
