@@ -25,6 +25,7 @@ FOLDERS = {
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
+    "frazil.rules": ["template", "files", "state", "store", "notify"],
     "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api"],
     "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],

@@ -178,6 +178,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 tables=embedded.tables,
                 lake=lake,
                 loader=embedded.loader,
+                rules=None,
                 clock=clock,
             )
             api, port = on_loop(open_api(rooms))
