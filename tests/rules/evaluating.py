@@ -25,9 +25,7 @@ class Rows:
     now: Sequence[RuleSample] | None = ()
     asked_ms: list[int] = field(default_factory=list)
 
-    def run(
-        self, query: RuleQuery, at_ms: int, cancel_token: CancelToken
-    ) -> Sequence[RuleSample]:
+    def run(self, query: RuleQuery, at_ms: int, cancel_token: CancelToken) -> Sequence[RuleSample]:
         self.asked_ms.append(at_ms)
         if self.now is None:
             raise Unavailable("the engine is gone")

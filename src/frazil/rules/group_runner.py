@@ -162,11 +162,7 @@ class GroupRunner:
             run.health, run.error = "ok", None
         except FrazilError as error:
             samples = []
-            run.health, run.error = "err", str(error) or type(error).__name__
-            logger.warning(
-                "a rule could not be evaluated",
-                extra={"group": self.group.name, "rule": run.rule.name, "reason": run.error},
-            )
+            self._fail(run, error)
         except Exception:  # one rule must not stop the others
             samples = []
             run.health, run.error = "err", INTERNAL
@@ -176,6 +172,16 @@ class GroupRunner:
         run.took_ms = (self._clock.monotonic_ns() - begin_ns) / NS_PER_MS
         changes += self._changes(run, before, at_ms)
         return samples
+
+    def _fail(self, run: _RuleRun, error: FrazilError) -> None:
+        """Note an error of a rule. It is logged when it begins."""
+        reason = str(error) or type(error).__name__
+        if run.error != reason:
+            logger.warning(
+                "a rule could not be evaluated",
+                extra={"group": self.group.name, "rule": run.rule.name, "reason": reason},
+            )
+        run.health, run.error = "err", reason
 
     def _samples(self, run: _RuleRun, found: Sequence[RuleSample], at_ms: int) -> list[RuleSample]:
         stored_ms = at_ms - self.query_offset_ms

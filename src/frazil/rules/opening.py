@@ -47,10 +47,10 @@ def open_rules(
 
     limits = Limits(timeout_ms=config.timeout_ms, rows_max=config.rows_max)
     queries = RuleQueries(run_sql, promql, limits=limits, rows_max=config.rows_max)
+    queue_max = config.queue_max
     notifiers = [
-        Notifier(kind, url, queue_max=config.queue_max)
-        for kind, urls in (("alertmanager", config.alertmanagers), ("webhook", config.webhooks))
-        for url in urls
+        *(Notifier("alertmanager", url, queue_max=queue_max) for url in config.alertmanagers),
+        *(Notifier("webhook", url, queue_max=queue_max) for url in config.webhooks),
     ]
     return RuleRunner(
         config,

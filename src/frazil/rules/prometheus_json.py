@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from frazil.rules.report import AlertReport, RuleGroupReport, RuleReport, RulesReport
+from frazil.rules.template.values import exponent_text
 
 NEVER = "0001-01-01T00:00:00Z"
 KINDS = {"alert": "alerting", "record": "recording"}
@@ -68,7 +69,7 @@ def _alerts(alerts: Iterable[AlertReport]) -> Iterable[dict[str, Any]]:
             "annotations": alert.annotations,
             "state": alert.state,
             "activeAt": _time(alert.active_at_ms),
-            "value": alert.value,
+            "value": exponent_text(float(alert.value)),
         }
         if alert.keep_firing_since_ms is not None:
             fields["keepFiringSince"] = _time(alert.keep_firing_since_ms)

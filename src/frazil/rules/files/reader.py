@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import PurePath
 
 from frazil.errors import FrazilError, Malformed
-from frazil.results import split_statements
+from frazil.results import is_blank, split_statements
 from frazil.rules.durations import parse_duration
 from frazil.rules.files.model import AlertRule, RecordingRule, Rule, RuleFile, RuleGroup, RuleQuery
 from frazil.rules.files.yaml_values import YamlValue, yaml_value
@@ -110,7 +111,7 @@ def _alert_rule(group_place: str, place: str, value: YamlValue, check_expr: Chec
     annotations = _labels(fields.get("annotations"), f"{place}: annotations", ())
     for kind, texts in (("label", labels), ("annotation", annotations)):
         for key, text in texts.items():
-            with_place(f"{place}: {kind} {key}", lambda text=text: compile_template(text))
+            with_place(f"{place}: {kind} {key}", partial(compile_template, text))
     return AlertRule(
         name=name,
         query=_query(fields, place, check_expr),
@@ -137,9 +138,12 @@ def _query(fields: dict[str, YamlValue], place: str, check_expr: CheckExpr) -> R
         text = _text(fields["expr"], f"{place}: expr")
         with_place(f"{place}: expr", lambda: check_expr(text))
         return RuleQuery(language="promql", text=text)
-    text = _text(fields["sql"], f"{place}: sql")
-    if len(split_statements(text)) != 1:
+    statements, rest = split_statements(_text(fields["sql"], f"{place}: sql"))
+    if not is_blank(rest):
+        statements.append(rest.strip())
+    if len(statements) != 1:
         raise Malformed(f"{place}: sql must be one query")
+    text = statements[0]
     with_place(f"{place}: sql", lambda: bound_sql(text, 0))
     return RuleQuery(language="sql", text=text)
 

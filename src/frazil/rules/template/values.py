@@ -15,7 +15,7 @@ Value = str | float | int | bool | Mapping[str, str]
 VERB = re.compile(r"%(?P<flags>[-+# 0]*)(?P<width>\d*)(?:\.(?P<precision>\d*))?(?P<verb>.?)", re.S)
 WIDTH_MAX = 1000
 """Of printf: a template must not fill the memory."""
-EXPONENT_MIN, EXPONENT_MAX = -4, 21
+EXPONENT_MIN, EXPONENT_MAX = -4, 6
 """Outside of these, Go prints a float with an exponent."""
 
 
@@ -32,18 +32,26 @@ def text_of(value: Value) -> str:
 
 
 def float_text(value: float) -> str:
-    """Return the shortest text of a float: 1.5, 100000, 1e+21."""
-    special = special_text(value)
-    if special is not None:
-        return special
+    """Return the shortest text of a float: 1.5, 100000, 1e+06."""
+    return special_text(value) or _digits_text(value, EXPONENT_MIN, EXPONENT_MAX)
+
+
+def exponent_text(value: float) -> str:
+    """Return the shortest text of a float with an exponent: 1e+00."""
+    return special_text(value) or _digits_text(value, 0, 0)
+
+
+def _digits_text(value: float, exponent_min: int, exponent_max: int) -> str:
+    """Return the shortest text; with an exponent, unless that is from `exponent_min` up to
+    `exponent_max`."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     point = len(digits) - 1 + exponent
     text = "".join(map(str, digits))
     minus = "-" if sign else ""
     if value == 0:
-        return f"{minus}0"
-    if EXPONENT_MIN <= point < EXPONENT_MAX:
+        point = 0
+    if exponent_min <= point < exponent_max:
         return f"{minus}{Decimal(int(text)).scaleb(exponent):f}"
     fraction = f".{text[1:]}" if len(text) > 1 else ""
     return f"{minus}{text[0]}{fraction}e{'-' if point < 0 else '+'}{abs(point):02d}"

@@ -1,0 +1,107 @@
+"""Rules over real tables: through the log, over the API, to a webhook, and across a restart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.rules.receiver import receiver
+from tests.serve.served import Served, fill, get, served
+
+WAIT_S = 30
+RULES = """
+groups:
+  - name: shop
+    interval: 1s
+    rules:
+      - record: log_rows
+        sql: SELECT body_type AS kind, count(*) AS value FROM logs WHERE time <= $time GROUP BY 1
+        labels: {job: shop/api}
+      - alert: Recorded
+        sql: >
+          SELECT attributes['kind'] AS kind, max(value_double) AS value FROM metrics
+          WHERE metric_name = 'log_rows' AND service_name = 'api' AND time <= $time
+          GROUP BY 1 HAVING max(value_double) > 2
+        annotations:
+          summary: "{{ $value }} of {{ $labels.kind }}"
+      - alert: Patient
+        sql: SELECT 1 AS value
+        for: 1h
+      - alert: Broken
+        sql: SELECT 1 AS value FROM nowhere
+"""
+
+
+def until(look: Callable[[], Any]) -> Any:
+    """Look until there is something."""
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def rules_of(there: Served) -> dict[str, Any]:
+    groups = get(there, "alerts")["report"]["groups"]
+    return {rule["name"]: rule for group in groups for rule in group["rules"]}
+
+
+def is_evaluated(there: Served) -> bool:
+    rules = rules_of(there)
+    return bool(rules) and rules["Recorded"]["state"] == "firing"
+
+
+def has_waited(there: Served) -> Any:
+    """The alert that is pending, once it was evaluated several times."""
+    rule = rules_of(there)["Patient"]
+    (alert,) = rule["alerts"]
+    return rule["evaluated_at_ms"] - alert["active_at_ms"] >= 2000 and alert
+
+
+def test_rules_over_tables(tmp_path: Path) -> None:
+    (tmp_path / "shop.yml").write_text(RULES)
+    with receiver() as hook:
+        settings = {
+            "files": [str(tmp_path / "*.yml")],
+            "webhooks": [f"{hook.url}/secret"],
+            "external_labels": {"region": "eu"},
+            "watchdog": False,
+        }
+        with served(tmp_path / "data", rules=settings) as there:
+            fill(there, 3)
+            until(lambda: is_evaluated(there))
+            rules = rules_of(there)
+            (alert,) = rules["Recorded"]["alerts"]
+            assert alert["labels"] == {"alertname": "Recorded", "kind": "string"}
+            assert alert["annotations"] == {"summary": "3 of string"}
+            assert rules["Broken"]["health"] == "err"
+            assert "nowhere" in rules["Broken"]["last_error"]
+            hook.wait_for(1)
+            firing = [each for _, body in hook.taken for each in body["alerts"]]
+            assert [(each["labels"]["region"], each["status"]) for each in firing] == [
+                ("eu", "firing")
+            ]
+            (notifier,) = get(there, "alerts")["report"]["notifiers"]
+            assert notifier["url"] == hook.url
+            stored = there.embedded.sql(
+                "SELECT DISTINCT metric_name, attributes['alertname'] FROM metrics "
+                "WHERE scope_name = 'frazil.rules' ORDER BY 1, 2"
+            ).fetchall()
+            assert stored == [
+                ("ALERTS", "Patient"),
+                ("ALERTS", "Recorded"),
+                ("ALERTS_FOR_STATE", "Patient"),
+                ("ALERTS_FOR_STATE", "Recorded"),
+                ("log_rows", None),
+            ]
+            patient = until(lambda: has_waited(there))
+            assert patient["state"] == "pending"
+        stopped_ms = time.time_ns() // 1_000_000
+        with served(tmp_path / "data", rules=settings) as there:
+            until(lambda: is_evaluated(there))
+            (again,) = rules_of(there)["Patient"]["alerts"]
+            assert patient["active_at_ms"] - 1000 <= again["active_at_ms"] < stopped_ms
