@@ -26,7 +26,9 @@ groups:
         labels:
           tier: 1
       - alert: Slow
-        sql: "SELECT service_name, avg(duration_nano) AS value FROM spans WHERE time > $time - INTERVAL '5 minutes' GROUP BY 1"
+        sql: >
+          SELECT service_name, avg(duration_nano) AS value FROM spans
+          WHERE time > $time - INTERVAL '5 minutes' GROUP BY 1;
         for: 1h30m
         keep_firing_for: 5m
         labels: {severity: page}

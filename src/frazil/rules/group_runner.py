@@ -163,7 +163,7 @@ class GroupRunner:
         except FrazilError as error:
             samples = []
             self._fail(run, error)
-        except Exception:  # one rule must not stop the others
+        except Exception:  # top of loop: one rule must not stop the others
             samples = []
             run.health, run.error = "err", INTERNAL
             logger.exception("a rule failed", extra={"rule": run.rule.name})

@@ -39,7 +39,7 @@ class RulesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         msgspec.field(default_factory=dict)
     )
     external_url: Annotated[str, doc("Address of the web page, for links in notifications.")] = (
-        "http://127.0.0.1:4319"
+        "http://127.0.0.1:4320"
     )
     alertmanagers: Annotated[
         list[str], doc("Alertmanagers that receive all alerts: `http://alertmanager:9093`.")
