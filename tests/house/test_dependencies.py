@@ -64,7 +64,7 @@ OWNERS: dict[str, set[str] | None] = {
     "sqlalchemy": {"lake"},
     "datafusion": {"lake", "query"},
     "promql_parser": {"query"},
-    "yaml": {"rules"},
+    "yaml": {"rules", "cli"},
     "pyarrow": None,
 }
 """Module to the rooms that may import it; None means every room."""

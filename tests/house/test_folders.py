@@ -27,7 +27,7 @@ FOLDERS = {
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
     "frazil.rules": ["template", "files", "state", "store", "notify"],
     "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api"],
-    "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
+    "frazil.cli": ["terminal", "kafka", "grafana", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],
 }

@@ -48,6 +48,7 @@ VERBS = (
     "import",
     "appender",
     "pyspark",
+    "grafana",
     "init",
     "config",
     "warm",

@@ -38,7 +38,7 @@ from frazil.settings.promote import PromoteRule, promotions_of
 from frazil.settings.query import QueryConfig
 from frazil.settings.redact import RedactRule
 from frazil.settings.retention import RetentionRule, retention_rules
-from frazil.settings.rules import RulesConfig
+from frazil.settings.rules import RulesConfig, check_url
 from frazil.settings.serve import ServeConfig
 from frazil.settings.stages import StagesConfig
 from frazil.settings.tables import TablesConfig
@@ -65,6 +65,7 @@ __all__ = [
     "TablesConfig",
     "TopicConfig",
     "TransactionsConfig",
+    "check_url",
     "is_loopback",
     "promotions_of",
     "retention_rules",
