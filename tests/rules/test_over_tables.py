@@ -78,6 +78,12 @@ def test_rules_over_tables(tmp_path: Path) -> None:
             (alert,) = rules["Recorded"]["alerts"]
             assert alert["labels"] == {"alertname": "Recorded", "kind": "string"}
             assert alert["annotations"] == {"summary": "3 of string"}
+            chart = get(there, "alerts/chart", group="shop", rule="Recorded", since="10s")
+            assert [line["labels"] for line in chart["lines"]] == [{"kind": "string"}]
+            assert chart["lines"][0]["values"][-1] == 3.0
+            assert max(chart["firing"]) == 1
+            assert max(chart["pending"]) == 0
+            assert there.ask("GET", "/api/v1/alerts/chart?group=shop&rule=None").status == 404
             assert rules["Broken"]["health"] == "err"
             assert "nowhere" in rules["Broken"]["last_error"]
             hook.wait_for(1)

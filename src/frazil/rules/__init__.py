@@ -12,6 +12,7 @@
     samples.py       RuleSample; names of labels
     durations.py     Prometheus' durations
     alert_series.py  ALERTS and ALERTS_FOR_STATE
+    charts.py        the query of a rule over time
     watchdog.py      the alert that always fires
     report.py        RulesReport: rules and alerts as the API shows them
     prometheus_json.py  the same as Prometheus shows them
@@ -26,6 +27,7 @@
 Threads: one evaluates; each receiver of notifications has one that sends.
 """
 
+from frazil.rules.charts import RuleChart
 from frazil.rules.evaluate import RuleQueries
 from frazil.rules.files.reader import read_rule_file
 from frazil.rules.files.sources import RuleFiles
@@ -48,6 +50,7 @@ __all__ = [
     "AlertReport",
     "AppendableLog",
     "NotifierReport",
+    "RuleChart",
     "RuleFiles",
     "RuleGroupReport",
     "RuleQueries",

@@ -42,6 +42,16 @@ class RuleQueries:
 
     def run(self, query: RuleQuery, at_ms: int, cancel_token: CancelToken) -> Sequence[RuleSample]:
         """Return the rows. `TooLarge` if there are more than `rules.rows_max`."""
+        own_token = CancelToken()  # the timeout of one query must not cancel the next
+        cancel_token.attach(own_token)
+        try:
+            return self._rows(query, at_ms, own_token)
+        finally:
+            cancel_token.detach()
+
+    def _rows(
+        self, query: RuleQuery, at_ms: int, cancel_token: CancelToken
+    ) -> Sequence[RuleSample]:
         if query.language == "sql":
             with self._sql(bound_sql(query.text, at_ms), self._limits, cancel_token) as result:
                 return samples_of_rows(result.arrow(), at_ms)

@@ -14,12 +14,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from frazil.errors import FrazilError, Unavailable
+import pyarrow as pa
+
+from frazil.errors import FrazilError, Unavailable, Unknown
 from frazil.metrics import Counter, Gauge
 from frazil.model import Clock
 from frazil.results import CancelToken
+from frazil.rules.charts import RuleChart, rule_chart
 from frazil.rules.evaluate import RuleEvaluator
-from frazil.rules.files.model import AlertRule, RuleGroup
+from frazil.rules.files.model import AlertRule, RuleGroup, RuleQuery
 from frazil.rules.files.sources import RuleFiles
 from frazil.rules.group_runner import GroupRunner, GroupSettings, SeriesSink
 from frazil.rules.notify.notification import Notification
@@ -117,6 +120,26 @@ class RuleRunner:
             notifiers=[notifier.report() for notifier in self._notifiers],
             changes=report.changes,
         )
+
+    def chart(
+        self,
+        ask: Callable[[str], pa.Table],
+        group: str,
+        rule: str,
+        begin_ms: int,
+        end_ms: int,
+        cancel_token: CancelToken,
+    ) -> RuleChart:
+        """Return the query of a rule over time. Any thread may call it. `Unknown` if there is no
+        such rule."""
+        for each in self._report.groups:
+            for found in each.rules:
+                if (each.name, found.name) == (group, rule):
+                    query = RuleQuery(language=found.language, text=found.query)
+                    return rule_chart(
+                        self._evaluator, ask, rule, query, begin_ms, end_ms, cancel_token
+                    )
+        raise Unknown(f"there is no rule {rule} in a group {group}")
 
     def _loop(self) -> None:
         while not self._closed.is_set():

@@ -23,6 +23,7 @@ from frazil.query import (
 )
 from frazil.removal import RemovalReport
 from frazil.results import ARROW
+from frazil.rules import RuleChart
 from frazil.serve.api import (
     alerts,
     dashboards,
@@ -252,7 +253,10 @@ def _file_endpoints(path: str, module: Any, all_of: Any, list_all: Any, stored: 
     )
 
 
-_ALERTS = (_get("/api/v1/alerts", alerts.AlertsAnswer, alerts.alerts),)
+_ALERTS = (
+    _get("/api/v1/alerts", alerts.AlertsAnswer, alerts.alerts),
+    _get("/api/v1/alerts/chart", RuleChart, alerts.chart, **_MISSING),
+)
 _DASHBOARDS = _file_endpoints(
     "/api/v1/dashboards",
     dashboards,
