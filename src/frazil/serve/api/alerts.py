@@ -39,8 +39,8 @@ class AlertsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class RuleChartRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rule, and a time range; the last hour by default."""
 
-    group: RuleName
-    rule: RuleName
+    group: Annotated[RuleName, doc("Name of its group.")]
+    rule: Annotated[RuleName, doc("Name of the rule.")]
     since: Since = None
     until: Until = None
 
