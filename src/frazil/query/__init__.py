@@ -17,6 +17,8 @@
     counts/     cached row counts by distinct values
     run/        planning and running in worker processes
     search/     the search box, filters, facets
+    promql/     PromQL, evaluated over sorted points
+    prometheus/ the tables as series of Prometheus
     telemetry/  logs, traces, services and metrics, by SQL
 
 Threads: any thread may start a query; its result belongs to one reader. Every text is parsed,
@@ -26,6 +28,20 @@ memory, or when its client leaves. The process of the engine runs no query and l
 
 from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
+from frazil.query.prometheus.answer_json import answer_pieces, series_count
+from frazil.query.prometheus.directory import MetricDirectory
+from frazil.query.prometheus.exemplars import SeriesExemplars, series_exemplars
+from frazil.query.prometheus.labels import KnownLabels
+from frazil.query.prometheus.names import unescaped
+from frazil.query.prometheus.selectors import selector_matchers
+from frazil.query.prometheus.series_listing import SeriesListing
+from frazil.query.prometheus.table_points import TablePointSource
+from frazil.query.promql.answer import Answer as PromqlAnswer
+from frazil.query.promql.evaluate import evaluate_instant, evaluate_range, selections
+from frazil.query.promql.evaluation import PromqlLimits
+from frazil.query.promql.failures import FailedQuery, UnsupportedQuery
+from frazil.query.promql.parser import prettified
+from frazil.query.promql.points import LabelMatcher, LabelSet
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
 from frazil.query.scan.keyed_tables import KeyedViews, refuse_bare_names
@@ -112,13 +128,17 @@ __all__ = [
     "ExternalSource",
     "Facet",
     "FacetsAnswer",
+    "FailedQuery",
     "Failure",
     "Filters",
     "Heatmap",
     "Hints",
     "KeyedStore",
     "KeyedViews",
+    "KnownLabels",
     "Label",
+    "LabelMatcher",
+    "LabelSet",
     "Latency",
     "Line",
     "ListedTable",
@@ -126,17 +146,23 @@ __all__ = [
     "LogPattern",
     "LogRow",
     "Metric",
+    "MetricDirectory",
     "NamedField",
     "Outline",
     "Pages",
     "PatternsAnswer",
+    "PromqlAnswer",
+    "PromqlLimits",
     "Selection",
     "Series",
     "SeriesAnswer",
+    "SeriesExemplars",
+    "SeriesListing",
     "Service",
     "ServiceStep",
     "SpanFilter",
     "SpanNode",
+    "TablePointSource",
     "Tail",
     "TailRows",
     "TimeRange",
@@ -145,11 +171,15 @@ __all__ = [
     "TraceFilter",
     "TraceOrder",
     "TraceSummary",
+    "UnsupportedQuery",
     "Volume",
     "ambiguity_notes",
+    "answer_pieces",
     "compare",
     "dependencies",
     "deployments",
+    "evaluate_instant",
+    "evaluate_range",
     "exemplars",
     "facets",
     "facets_of",
@@ -177,6 +207,7 @@ __all__ = [
     "open_row_select",
     "outline",
     "preload_workers",
+    "prettified",
     "query_conditions",
     "query_names",
     "refuse_bare_names",
@@ -184,6 +215,10 @@ __all__ = [
     "register_views",
     "row_conditions",
     "search_sql",
+    "selections",
+    "selector_matchers",
+    "series_count",
+    "series_exemplars",
     "service_steps",
     "services",
     "span_conditions",
@@ -191,6 +226,7 @@ __all__ = [
     "subtree",
     "trace",
     "trace_dots",
+    "unescaped",
     "volumes",
     "warm",
     "waterfall",

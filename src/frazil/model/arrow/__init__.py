@@ -14,6 +14,7 @@
 
 from frazil.model.arrow.decoder.decode import decode, decode_dictionary, warm
 from frazil.model.arrow.decoder.fallback import Decode, dead_letter_rows, decode_prefix
+from frazil.model.arrow.decoder.values.number_text import write_double, write_integer
 from frazil.model.arrow.encoder.encode import encode
 from frazil.model.arrow.load_ledger import (
     LEDGER_SCHEMA,
@@ -93,4 +94,6 @@ __all__ = [
     "warm",
     "with_entries",
     "with_filled",
+    "write_double",
+    "write_integer",
 ]

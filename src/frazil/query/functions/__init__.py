@@ -7,5 +7,6 @@ text_search.py     compiles a search of `matches`
 text_scan.py       runs it over a column, compiled
 json_path.py       get_json_object: paths into JSON
 json_scan.py       finds values in JSON, compiled
+map_hash.py        hash_maps: tells series apart, compiled
 string_buffers.py  buffers of string columns as numpy arrays
 """

@@ -3,6 +3,7 @@
 matches(body, 'payment AND (timeout OR refused)')   full text, see text_search.py
 get_json_object(body, '$.user.id')                  a value in JSON, see json_path.py
 now(), current_timestamp, current_date, today()     the start of the query, by our clock
+hash_maps(attributes, resource_attributes)          equal for equal maps, see map_hash.py
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import pyarrow.compute as pc
 from datafusion import ScalarUDF, udf
 
 from frazil.errors import FrazilError, TooLarge
+from frazil.model.arrow import METRICS
 from frazil.query.functions.string_buffers import buffers_of
 
 TIME = pa.timestamp("us", tz="UTC")
+HASH = pa.binary(16)
 US_PER_DAY = 86_400_000_000
 DISTINCT_MAX = 64
 """Distinct searches or paths in one batch, if they come from a column."""
@@ -43,11 +46,13 @@ class SingleQueryContext:
 def functions(context: QueryContext) -> list[ScalarUDF]:
     """Return our functions for a session with this context."""
     text = pa.string()
+    maps = METRICS.field("attributes").type
     # DataFusion folds stable and immutable functions of constants while it plans: so the bounds of
     # `time > now() - INTERVAL '5 minutes'` are known before rows are read.
     return [
         _udf("matches", _matches, [text, text], pa.bool_(), context),
         _udf("get_json_object", _json_values, [text, text], text, context),
+        udf(_map_hashes, [maps, maps], HASH, "immutable", "hash_maps"),
         *(udf(lambda: _now(context), [], TIME, "stable", name) for name in _NOW_NAMES),
         *(udf(lambda: _today(context), [], pa.date32(), "stable", name) for name in _TODAY_NAMES),
     ]
@@ -139,8 +144,16 @@ def _json_values(column: pa.Array, path: str) -> pa.Array:
     return values_at(column, parse_path(path))
 
 
+def _map_hashes(one: pa.MapArray, other: pa.MapArray) -> pa.Array:
+    from frazil.query.functions.map_hash import hash_maps
+
+    return hash_maps(one, other)
+
+
 def warm_functions() -> None:
     """Compile the functions, or load them from the cache on disk."""
+    maps = pa.array([[("a", "b")]], METRICS.field("attributes").type)
+    _map_hashes(maps, maps)
     texts = pa.array(['{"a": ["b"]}', "é"])
     _matches(texts, "a")
     _json_values(texts, "$.a[0]")

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from frazil.errors import Overloaded, Unavailable
 from frazil.httpd import ClientGone, Response, WorkerThreads
-from frazil.query import Ask
+from frazil.query import Ask, KnownLabels, MetricDirectory
 from frazil.results import CancelToken, Limits, Result, WriteToken, json_of
 from frazil.serve.context import NodeContext, Sql
 from frazil.serve.demo_process import DemoShop
@@ -49,6 +49,8 @@ class Handler:
         self.dashboards = SavedFiles(context.disk, "dashboards", "dashboard", Dashboard)
         self.views = SavedFiles(context.disk, "views", "view", SavedView)
         self.queries = SavedFiles(context.disk, "queries", "query", SavedQuery)
+        self.metric_directory = MetricDirectory(context.clock)
+        self.known_labels = KnownLabels()
         self._threads = WorkerThreads("frazil-serve", THREADS)
         self._spark_threads = WorkerThreads("frazil-serve-spark", SPARK_THREADS)
         self._status_threads = WorkerThreads("frazil-serve-status", STATUS_THREADS)

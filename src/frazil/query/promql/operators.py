@@ -1,0 +1,123 @@
+"""Operators on two numbers, or on histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from frazil.query.promql.histogram import (
+    Histogram,
+    ResetHint,
+    divided,
+    is_equal,
+    scaled,
+    with_hint,
+)
+from frazil.query.promql.histogram_sums import added, subtracted
+from frazil.query.promql.histogram_values import trimmed
+from frazil.query.promql.kernels.arrays import Flags, Floats
+from frazil.query.promql.labels import quoted
+from frazil.query.promql.notes import Notes, reconciled, reset_collision
+
+ARITHMETIC: Mapping[str, Callable[[Floats, Floats], Floats]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "%": np.fmod,
+    "^": np.power,
+    "atan2": np.arctan2,
+}
+COMPARING: Mapping[str, Callable[[Floats, Floats], Flags]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    ">": np.greater,
+    "<=": np.less_equal,
+    ">=": np.greater_equal,
+}
+TRIMMING = {"</": True, ">/": False}
+
+
+def scalars(operator: str, left: Floats, right: Floats) -> Floats:
+    """Evaluate an operator between two scalars."""
+    with np.errstate(all="ignore"):
+        if operator in ARITHMETIC:
+            return ARITHMETIC[operator](left, right)
+        return COMPARING[operator](left, right).astype(np.float64)
+
+
+class Outcome(NamedTuple):
+    """What an operator made of two values, one of which is a histogram."""
+
+    histogram: Histogram | None
+    is_kept: bool = True
+    """A comparison may leave a value out."""
+    is_possible: bool = True
+
+
+_IMPOSSIBLE = Outcome(None, is_kept=False, is_possible=False)
+
+
+class HistogramOperator:
+    """Evaluates an operator where at least one side is a histogram."""
+
+    def __init__(self, operator: str, notes: Notes, begin: int) -> None:
+        self._operator = operator
+        self._notes = notes
+        self._begin = begin
+
+    def between(self, left: float | Histogram, right: float | Histogram) -> Outcome:
+        """Return the outcome for two values."""
+        outcome = _IMPOSSIBLE
+        if isinstance(left, Histogram) and isinstance(right, Histogram):
+            outcome = self._histograms(left, right)
+        elif isinstance(left, Histogram) and isinstance(right, float):
+            outcome = self._with_number(left, right)
+        elif isinstance(right, Histogram) and isinstance(left, float) and self._operator == "*":
+            outcome = Outcome(scaled(right, left))
+        if not outcome.is_possible and outcome is _IMPOSSIBLE:
+            self.note_types(left, right)
+        return outcome
+
+    def _with_number(self, left: Histogram, right: float) -> Outcome:
+        if self._operator == "*":
+            return Outcome(scaled(left, right))
+        if self._operator == "/":
+            return Outcome(divided(left, right))
+        if self._operator in TRIMMING:
+            return Outcome(trimmed(left, right, TRIMMING[self._operator]))
+        return _IMPOSSIBLE
+
+    def _histograms(self, left: Histogram, right: Histogram) -> Outcome:
+        if self._operator in ("==", "!="):
+            return Outcome(left, is_equal(left, right) == (self._operator == "=="))
+        if self._operator not in ("+", "-"):
+            return _IMPOSSIBLE
+        is_sum = self._operator == "+"
+        combined = added(left, right) if is_sum else subtracted(left, right)
+        if combined is None:
+            self._notes.warn(
+                "incompatible bucket layout encountered for binary operator"
+                f" {self._operator}",
+                self._begin,
+            )
+            return Outcome(None, is_kept=False, is_possible=False)
+        operation = "addition" if is_sum else "subtraction"
+        if combined.is_reconciled:
+            reconciled(self._notes, operation, self._begin)
+        if combined.is_collision:
+            reset_collision(self._notes, operation, self._begin)
+        result = combined.histogram
+        return Outcome(result if is_sum else with_hint(result, ResetHint.GAUGE))
+
+    def note_types(self, left: float | Histogram, right: float | Histogram) -> None:
+        """Say that the operator is not defined for the kinds of two values."""
+        kinds = ["histogram" if isinstance(side, Histogram) else "float" for side in (left, right)]
+        self._notes.inform(
+            "incompatible sample types encountered for binary operator"
+            f" {quoted(self._operator)}: {kinds[0]} {self._operator} {kinds[1]}",
+            self._begin,
+        )

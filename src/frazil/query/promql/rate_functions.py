@@ -1,0 +1,223 @@
+"""rate, increase, delta, irate and idelta."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from frazil.query.promql.histogram import (
+    Histogram,
+    ResetHint,
+    divided,
+    scaled,
+    with_hint,
+)
+from frazil.query.promql.histogram_sums import Combined, added, is_reset, subtracted, summed
+from frazil.query.promql.kernels.arrays import Flags, Floats
+from frazil.query.promql.kernels.over_time import sums
+from frazil.query.promql.kernels.rates import (
+    between_last_two,
+    extrapolated,
+    next_resets,
+    stretched,
+)
+from frazil.query.promql.labels import quoted
+from frazil.query.promql.notes import (
+    mixed_samples,
+    mixed_schemas,
+    not_counter,
+    not_gauge,
+    reconciled,
+)
+from frazil.query.promql.range_windows import HistogramCell, RangeWindows
+from frazil.query.promql.vectors import Objects, Vector
+
+_COUNTER_ENDINGS = ("_total", "_sum", "_count", "_bucket")
+
+
+def gains(windows: RangeWindows, is_counter: bool, is_rate: bool) -> Vector:
+    """How much each series gains in its range: rate, increase and delta."""
+    floats = windows.floats
+    resets = next_resets(floats.begins, floats.stops, floats.values)
+    values, present = extrapolated(
+        windows.first,
+        windows.last,
+        floats.times,
+        floats.values,
+        resets,
+        windows.ends,
+        windows.range_ms,
+        is_counter,
+        is_rate,
+    )
+    _note_mixed(windows)
+    present &= ~windows.have_histograms()
+    if is_counter:
+        _sum_deltas(windows, values, present, is_rate)
+        _note_gauges(windows, present)
+    histograms = windows.room()
+    if histograms is not None:
+        for cell in windows.histogram_cells():
+            found = _histogram_gain(windows, cell, is_counter, is_rate)
+            histograms[cell.row, cell.step] = found
+            present[cell.row, cell.step] = found is not None
+    return windows.result(values, present, histograms)
+
+
+def _note_mixed(windows: RangeWindows) -> None:
+    for row in windows.mixed_rows():
+        mixed_samples(windows.notes, windows.name(row), windows.begin)
+
+
+def _note_gauges(windows: RangeWindows, present: Flags) -> None:
+    for row in np.flatnonzero(present.any(axis=1)):
+        name = windows.name(int(row))
+        if name and not name.endswith(_COUNTER_ENDINGS):
+            windows.notes.inform(
+                "metric might not be a counter, name does not end in"
+                f" _total/_sum/_count/_bucket: {quoted(name)}",
+                windows.begin,
+            )
+
+
+def _sum_deltas(windows: RangeWindows, values: Floats, present: Flags, is_rate: bool) -> None:
+    """Points of delta temporality are gains already: those in the range are added up."""
+    rows = np.flatnonzero(windows.ranges.is_delta)
+    if not len(rows):
+        return
+    first, last = windows.first[rows], windows.last[rows]
+    seconds = windows.range_ms / 1000 if is_rate else 1.0
+    values[rows] = sums(first, last, windows.floats.values) / seconds
+    present[rows] = (last > first) & ~windows.have_histograms()[rows]
+
+
+def _histogram_gain(
+    windows: RangeWindows, cell: HistogramCell, is_counter: bool, is_rate: bool
+) -> Histogram | None:
+    seconds = windows.range_ms / 1000 if is_rate else 1.0
+    if is_counter and windows.ranges.is_delta[cell.row]:
+        total = summed(windows.seen(cell))
+        if total is None:
+            mixed_schemas(windows.notes, windows.name(cell.row), windows.begin)
+            return None
+        return with_hint(scaled(total.histogram, 1 / seconds), ResetHint.GAUGE)
+    points = windows.seen(cell)
+    if len(points) < 2:
+        return None
+    gain = _histogram_difference(windows, cell, points, is_counter)
+    if gain is None:
+        return None
+    times = windows.histograms.times
+    factor = stretched(
+        int(times[cell.low]),
+        int(times[cell.high - 1]),
+        len(points),
+        int(windows.ends[cell.step]) - windows.range_ms,
+        int(windows.ends[cell.step]),
+        gain.count,
+        points[0].count if is_counter else -1.0,
+    )
+    return scaled(gain, factor / seconds)
+
+
+def _histogram_difference(
+    windows: RangeWindows, cell: HistogramCell, points: list[Histogram], is_counter: bool
+) -> Histogram | None:
+    """The last histogram less the first, plus those before a reset."""
+    _note_hints(windows, cell, points, is_counter)
+    if any(each.is_custom != points[-1].is_custom for each in points[1:]):
+        return _note_schemas(windows, cell)
+    previous = points[0]
+    if is_counter and is_reset(points[1], previous):
+        second = points[1]
+        previous = Histogram(schema=second.schema, count=0.0, sum=0.0, bounds=second.bounds)
+    total = _noted(windows, cell, subtracted(points[-1], previous), "subtraction")
+    if is_counter:
+        for point in points[1:]:
+            if total is None:
+                return None
+            if is_reset(point, previous):
+                total = _noted(windows, cell, added(total, previous), "addition")
+            previous = point
+    return None if total is None else with_hint(total, ResetHint.GAUGE)
+
+
+def _noted(
+    windows: RangeWindows, cell: HistogramCell, combined: Combined | None, operation: str
+) -> Histogram | None:
+    if combined is None:
+        return _note_schemas(windows, cell)
+    if combined.is_reconciled:
+        reconciled(windows.notes, operation, windows.begin)
+    return combined.histogram
+
+
+def _note_schemas(windows: RangeWindows, cell: HistogramCell) -> None:
+    mixed_schemas(windows.notes, windows.name(cell.row), windows.begin)
+
+
+def _note_hints(
+    windows: RangeWindows, cell: HistogramCell, points: list[Histogram], is_counter: bool
+) -> None:
+    name = windows.name(cell.row)
+    if is_counter:
+        if any(each.hint is ResetHint.GAUGE for each in points):
+            not_counter(windows.notes, name, windows.begin)
+    elif any(each.hint is not ResetHint.GAUGE for each in (points[0], points[-1])):
+        not_gauge(windows.notes, name, windows.begin)
+
+
+def last_gains(windows: RangeWindows, is_counter: bool) -> Vector:
+    """The gain between the last two points: irate and idelta."""
+    floats = windows.floats
+    values, present = between_last_two(
+        windows.first, windows.last, floats.times, floats.values, is_counter
+    )
+    if is_counter:
+        _last_deltas(windows, values, present)
+    histograms = windows.room()
+    if histograms is not None:
+        for cell in windows.histogram_cells(alone=False):
+            _last_histogram_gain(windows, cell, is_counter, histograms, present)
+    return windows.result(values, present, histograms)
+
+
+def _last_deltas(windows: RangeWindows, values: Floats, present: Flags) -> None:
+    floats = windows.floats
+    for row in np.flatnonzero(windows.ranges.is_delta):
+        last = windows.last[row][present[row]] - 1
+        seconds = (floats.times[last] - floats.times[last - 1]) / 1000
+        values[row, present[row]] = floats.values[last] / seconds
+
+
+def _last_histogram_gain(
+    windows: RangeWindows,
+    cell: HistogramCell,
+    is_counter: bool,
+    histograms: Objects,
+    present: Flags,
+) -> None:
+    """The last two points may be of two kinds."""
+    times = windows.histograms.times
+    low, high = windows.first[cell.row, cell.step], windows.last[cell.row, cell.step]
+    latest = [(int(times[at]), True) for at in range(cell.low, cell.high)][-2:]
+    latest += [(int(windows.floats.times[at]), False) for at in range(low, high)][-2:]
+    latest.sort()
+    kinds = {is_histogram for _, is_histogram in latest[-2:]}
+    if len(latest) < 2 or kinds == {False}:
+        return
+    present[cell.row, cell.step] = False
+    if len(kinds) == 2:
+        mixed_samples(windows.notes, windows.name(cell.row), windows.begin)
+        return
+    before, point = windows.seen(cell)[-2:]
+    _note_hints(windows, cell, [before, point], is_counter)
+    gain: Histogram | None = point
+    if not is_counter or not is_reset(point, before):
+        gain = _noted(windows, cell, subtracted(point, before), "subtraction")
+    if gain is None:
+        return
+    gain = with_hint(gain, ResetHint.GAUGE)
+    if is_counter:
+        gain = divided(gain, (latest[-1][0] - latest[-2][0]) / 1000)
+    histograms[cell.row, cell.step] = gain
+    present[cell.row, cell.step] = True

@@ -1,0 +1,202 @@
+"""Tokens of a PromQL text with their positions, which promql-parser does not give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from frazil.errors import Malformed, TooLarge
+
+QUERY_CHARACTERS_MAX = 128 * 1024
+TOKENS_MAX = 20_000
+DEPTH_MAX = 100
+"""Parentheses and operators in one another: the parsers of a query are recursive."""
+OPERATORS_MAX = 500
+
+_TOKEN = re.compile(
+    r"""(?P<space>(?:\s|\#[^\n]*)+)
+    |(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`]*`)
+    |(?P<number>0[xX][0-9a-fA-F]+
+        |\d+(?:ms|[smhdwy])(?:\d+(?:ms|[smhdwy]))*
+        |(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    |(?P<name>[A-Za-z_:][A-Za-z0-9_:]*)
+    |(?P<sign>==|!=|=~|!~|>=|<=|</|>/|[-+*/%^<>=@(){}\[\],:!])
+    |(?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_CLAUSES = frozenset(
+    ("by", "without", "on", "ignoring", "group_left", "group_right", "fill", "fill_left")
+    + ("fill_right",)
+)
+_OPENING = {"(": ")", "{": "}", "[": "]"}
+_OPERATORS = frozenset(
+    ("+", "-", "*", "/", "%", "^", "==", "!=", ">", "<", ">=", "<=", ">/", "</")
+    + ("and", "or", "unless", "atan2")
+)
+
+
+class Token(NamedTuple):
+    """A piece of the text."""
+
+    kind: str
+    text: str
+    begin: int
+
+
+class Outline(NamedTuple):
+    """The tokens that begin expressions, and what follows each `@`."""
+
+    tokens: Sequence[Token]
+    times: Sequence[str]
+    has_fill: bool
+
+
+def tokens_of(query: str) -> list[Token]:
+    """Return all tokens but spaces and comments. Refuses a text that no query needs."""
+    if len(query) > QUERY_CHARACTERS_MAX:
+        raise TooLarge(f"the query has {len(query)} characters; use at most {QUERY_CHARACTERS_MAX}")
+    found = [
+        Token(str(match.lastgroup), match.group(), match.start())
+        for match in _TOKEN.finditer(query)
+        if match.lastgroup != "space"
+    ]
+    _check_size(found)
+    return found
+
+
+def _check_size(tokens: Sequence[Token]) -> None:
+    depth = deepest = operators = 0
+    for token in tokens:
+        if token.kind == "sign" and token.text in _OPENING:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token.kind == "sign" and token.text in ")}]":
+            depth -= 1
+        elif token.kind in ("sign", "name") and token.text.lower() in _OPERATORS:
+            operators += 1
+    for what, count, most in (
+        ("tokens", len(tokens), TOKENS_MAX),
+        ("nested parentheses", deepest, DEPTH_MAX),
+        ("operators", operators, OPERATORS_MAX),
+    ):
+        if count > most:
+            raise TooLarge(f"the query has {count} {what}; use at most {most}")
+
+
+def outline_of(tokens: Sequence[Token]) -> Outline:
+    """Leave out matchers, ranges, clauses and modifiers: what is left is in the order of the
+    expressions."""
+    left: list[Token] = []
+    times: list[str] = []
+    has_fill = False
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        word = token.text.lower()
+        following = tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if token.text == "{":
+            if not _ends_name(tokens, at):
+                left.append(token)
+            at = _after_group(tokens, at)
+        elif token.text == "[":
+            at = _after_group(tokens, at)
+        elif token.text == "@":
+            at, time = _after_time(tokens, at + 1)
+            times.append(time)
+        elif token.kind == "name" and word == "offset" and _ends_operand(left, tokens, at):
+            at += 3 if following in ("-", "+") else 2
+        elif token.kind == "name" and word in _CLAUSES and following == "(":
+            has_fill = has_fill or word.startswith("fill")
+            at = _after_group(tokens, at + 1)
+        elif token.kind == "name" and word in ("group_left", "group_right", "bool"):
+            at += 1
+        else:
+            left.append(token)
+            at += 1
+    return Outline(left, times, has_fill)
+
+
+def _ends_name(tokens: Sequence[Token], at: int) -> bool:
+    return at > 0 and tokens[at - 1].kind == "name" and _is_metric(tokens, at - 1)
+
+
+def _is_metric(tokens: Sequence[Token], at: int) -> bool:
+    word = tokens[at].text.lower()
+    return word not in _CLAUSES | {"and", "or", "unless", "atan2", "bool"}
+
+
+def _ends_operand(left: Sequence[Token], tokens: Sequence[Token], at: int) -> bool:
+    before = tokens[at - 1] if at else None
+    if not left or before is None:
+        return False
+    return before.text in ("}", "]", ")") or before.kind in ("name", "number")
+
+
+def _after_group(tokens: Sequence[Token], at: int) -> int:
+    """The place after the bracket that closes the one at `at`."""
+    depth = 0
+    for place in range(at, len(tokens)):
+        if tokens[place].kind != "sign":
+            continue
+        depth += (tokens[place].text in _OPENING) - (tokens[place].text in ")}]")
+        if depth == 0:
+            return place + 1
+    return len(tokens)
+
+
+def _after_time(tokens: Sequence[Token], at: int) -> tuple[int, str]:
+    """The place after the time of an `@`, and that time."""
+    sign = ""
+    while at < len(tokens) and tokens[at].text in ("+", "-"):
+        sign, at = tokens[at].text, at + 1
+    if at >= len(tokens):
+        return at, ""
+    if tokens[at].text in ("start", "end"):
+        return _after_group(tokens, at + 1), tokens[at].text
+    return at + 1, sign + tokens[at].text
+
+
+def readable_by_parser(query: str, tokens: Sequence[Token]) -> str:
+    """Write the trim operators as comparisons, which bind as strongly: promql-parser does not know
+    them. No position changes."""
+    letters = list(query)
+    for token in tokens:
+        if token.text in ("</", ">/"):
+            letters[token.begin + 1] = " "
+    return "".join(letters)
+
+
+class Cursor:
+    """Goes along the tokens of an outline."""
+
+    def __init__(self, outline: Outline) -> None:
+        self._tokens = outline.tokens
+        self._place = 0
+        self._times: Iterator[str] = iter(outline.times)
+
+    @property
+    def begin(self) -> int:
+        """Where the next token begins."""
+        return self._peek().begin
+
+    def _peek(self) -> Token:
+        if self._place >= len(self._tokens):
+            raise Malformed("the query ends too early; complete it")
+        return self._tokens[self._place]
+
+    def take(self) -> Token:
+        """Return the next token, and go on."""
+        token = self._peek()
+        self._place += 1
+        return token
+
+    def take_if(self, *texts: str) -> Token | None:
+        """Go on if the next token is one of some."""
+        if self._place < len(self._tokens) and self._tokens[self._place].text in texts:
+            return self.take()
+        return None
+
+    def time(self) -> str:
+        """Return what follows the next `@`."""
+        return next(self._times)
