@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,11 +13,12 @@ from frazil.query.promql.histogram import Histogram, ResetHint
 from frazil.query.promql.histogram_sums import averaged, summed
 from frazil.query.promql.histogram_text import histogram_text
 from frazil.query.promql.kernels import groups
-from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, given
+from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, exist, given
 from frazil.query.promql.labels import (
     NAME,
     drop,
     group_numbers,
+    is_text,
     keep,
     metric_name,
     with_labels,
@@ -57,7 +59,7 @@ class _Grouped:
     def unnamed(self, present: Flags) -> Flags:
         """Groups of which a member's name is to be dropped."""
         flags = np.zeros(self.count, np.bool_)
-        flags[self.rows[self.vector.unnamed & present.any(axis=1)]] = True
+        flags[self.rows[self.vector.unnamed & any_along(present, 1)]] = True
         return flags
 
     def members(self, present: Flags) -> Flags:
@@ -117,10 +119,10 @@ def _sum(grouped: _Grouped) -> Vector:
         )
     only_histograms = have_histograms & ~present
     histograms = _histogram_sums(grouped, only_histograms, is_mean)
-    has_result = np.not_equal(histograms, None).astype(np.bool_)
+    has_result = exist(histograms)
     present = (present & ~have_histograms) | has_result
     found = Vector(grouped.labels, values, present, unnamed, histograms)
-    return found.rows(present.any(axis=1))
+    return found.rows(any_along(present, 1))
 
 
 def _histogram_sums(grouped: _Grouped, chosen: Flags, is_mean: bool) -> Objects:
@@ -189,8 +191,8 @@ _PLAIN: dict[str, Callable[[_Grouped], Vector]] = {
     "avg": _sum,
     "count": _count,
     "group": _count,
-    "max": _of_floats(lambda *group: groups.group_extremes(*group, 1.0)),
-    "min": _of_floats(lambda *group: groups.group_extremes(*group, -1.0)),
+    "max": _of_floats(partial(groups.group_extremes, sign=1.0)),
+    "min": _of_floats(partial(groups.group_extremes, sign=-1.0)),
     "stddev": _of_floats(_deviation),
     "stdvar": _of_floats(groups.group_variances),
     "sum": _sum,
@@ -200,7 +202,7 @@ _PLAIN: dict[str, Callable[[_Grouped], Vector]] = {
 def _quantile(grouped: _Grouped, q: Floats, begin: int) -> Vector:
     for value in np.unique(q[~((q >= 0) & (q <= 1))]):
         bad_quantile(grouped.notes, float(value), begin)
-    return _of_floats(lambda *group: groups.group_quantiles(*group, given(q)))(grouped)
+    return _of_floats(partial(groups.group_quantiles, q=given(q)))(grouped)
 
 
 def _check_choice(aggregation: Aggregation, parameter: Floats) -> None:
@@ -222,7 +224,7 @@ def _chosen(grouped: _Grouped, parameter: Floats, is_instant: bool) -> Vector:
     kept = available & (ranks < most)
     if not is_instant:
         return vector.where(kept)
-    rows = np.flatnonzero(kept.any(axis=1))
+    rows = np.flatnonzero(any_along(kept, 1))
     order = np.lexsort((ranks[rows, 0], grouped.rows[rows]))
     return vector.where(kept) if grouped.operator == "limitk" else vector.rows(rows[order])
 
@@ -252,7 +254,7 @@ def _ranks(operator: str, values: Floats, available: Flags) -> Longs:
 
 def _value_counts(aggregation: Aggregation, vector: Vector, name: str) -> Vector:
     """How many series have each value, which becomes a label."""
-    if not name or "\ufffd" in name:
+    if not name or not is_text(name):
         literal = aggregation.parameter
         written = literal.written if isinstance(literal, TextLiteral) else name
         raise FailedQuery(f"invalid label name {written}")

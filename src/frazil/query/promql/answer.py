@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from frazil.query.promql.histogram import Histogram
-from frazil.query.promql.kernels.arrays import Flags, Floats, Longs
+from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, exist
 from frazil.query.promql.points import LabelSet
 from frazil.query.promql.vectors import Objects, Vector
 
@@ -52,7 +52,7 @@ class Answer:
         are_floats = present
         if self.histograms is not None:
             histograms = self.histograms[row]
-            are_floats = present & np.equal(histograms, None).astype(np.bool_)
+            are_floats = present & ~exist(histograms)
             found = [
                 (int(self.times_ms[step]), histograms[step])
                 for step in np.flatnonzero(present & ~are_floats)

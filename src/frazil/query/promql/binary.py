@@ -9,7 +9,7 @@ import numpy as np
 
 from frazil.query.promql.failures import FailedQuery
 from frazil.query.promql.histogram import Histogram
-from frazil.query.promql.kernels.arrays import Flags, Floats, Longs
+from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along
 from frazil.query.promql.labels import METADATA, NAME, drop, keep, label, with_labels, written
 from frazil.query.promql.notes import Notes
 from frazil.query.promql.operators import (
@@ -111,7 +111,7 @@ def with_scalar(
     found = Vector(
         vector.labels, values, computed.possible, vector.unnamed | drops_name, computed.histograms
     )
-    return found.rows(found.present.any(axis=1))
+    return found.rows(any_along(found.present, 1))
 
 
 def _signature(labels: LabelSet, matching: Matching) -> LabelSet:
@@ -128,7 +128,7 @@ def between_vectors(
         return _set_operation(operation, left, right)
     is_swapped = operation.matching.cardinality == "one-to-many"
     many, one = (right, left) if is_swapped else (left, right)
-    both = many.present.any(axis=0) & one.present.any(axis=0)
+    both = any_along(many.present, 0) & any_along(one.present, 0)
     _check_one_side(operation, one, both)
     pairs = _pairs(operation.matching, many, one)
     if not len(pairs[0]):
@@ -146,7 +146,7 @@ def between_vectors(
     keeps_flag = operation.operator in COMPARING and not operation.is_bool
     unnamed = many_rows.unnamed if keeps_flag else np.full(len(labels), operation.is_bool)
     found = Vector(labels, computed.values, computed.possible, unnamed, computed.histograms)
-    return merged(found.rows(found.present.any(axis=1)))
+    return merged(found.rows(any_along(found.present, 1)))
 
 
 def _pairs(matching: Matching, many: Vector, one: Vector) -> tuple[Longs, Longs]:
@@ -174,9 +174,9 @@ def _check_one_side(operation: BinaryOperation, one: Vector, both: Flags) -> Non
         if len(rows) < 2 or not crowded.any():
             continue
         step = int(np.argmax(crowded))
-        first, second = sorted(
-            written(one.labels[row]) for row in rows if one.present[row, step]
-        )[:2]
+        first, second = sorted(written(one.labels[row]) for row in rows if one.present[row, step])[
+            :2
+        ]
         match = _signature(one.labels[rows[0]], matching)
         side = "left" if matching.cardinality == "one-to-many" else "right"
         raise FailedQuery(

@@ -12,7 +12,7 @@ import numpy as np
 from frazil.query.promql import histogram_values
 from frazil.query.promql.histogram import Histogram
 from frazil.query.promql.histogram_values import Problem
-from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, given
+from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, given
 from frazil.query.promql.kernels.buckets import bucket_fractions, bucket_quantiles
 from frazil.query.promql.labels import BUCKET, drop, label, metric_name, quoted, with_labels
 from frazil.query.promql.notes import Notes, bad_quantile
@@ -64,7 +64,7 @@ def distributions_of(vector: Vector, notes: Notes, begin: int, times: Longs) -> 
     """Find the histograms of a vector; a series without a bound is not part of one."""
     are_floats, native_present = vector.are_floats(), vector.are_histograms()
     buckets: dict[LabelSet, list[tuple[float, int]]] = defaultdict(list)
-    for row in np.flatnonzero(are_floats.any(axis=1)):
+    for row in np.flatnonzero(any_along(are_floats, 1)):
         labels = vector.labels[row]
         bound = _bound(label(labels, BUCKET))
         if bound is None:
@@ -75,7 +75,7 @@ def distributions_of(vector: Vector, notes: Notes, begin: int, times: Longs) -> 
             buckets[drop(labels, (BUCKET,))].append((bound, int(row)))
     are_floats = are_floats.copy()
     native_present = native_present.copy()
-    for row in np.flatnonzero(native_present.any(axis=1)):
+    for row in np.flatnonzero(any_along(native_present, 1)):
         rows = [other for _, other in buckets.get(vector.labels[row], [])]
         both = native_present[row] & are_floats[rows].any(axis=0)
         if both.any():
@@ -184,11 +184,11 @@ def many_quantiles(
     """Return several quantiles, each with its number as a label."""
     found = []
     for q, begin in zip(qs, begins, strict=True):
-        for value in dict.fromkeys(q.tolist()):
+        for value in np.unique(q):
             steps = np.isnan(q) if math.isnan(value) else q == value
             vector = quantiles(distributions, np.where(steps, q, 0.5), begin)
             vector.labels = [
-                with_labels(labels, {name: _with_point(value)}) for labels in vector.labels
+                with_labels(labels, {name: _with_point(float(value))}) for labels in vector.labels
             ]
             found.append(vector.where(np.broadcast_to(steps, vector.present.shape)))
     return stacked(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
@@ -57,6 +57,9 @@ class Evaluation:
     window: Window
     times: Longs
     is_instant: bool
+    counts_only: bool | None = None
+    """Of histograms only counts and sums are wanted: resets are looked for while reading. False
+    is for good."""
     notes: Notes = field(default_factory=Notes)
     _read: dict[tuple[object, ...], PointSet] = field(default_factory=dict)
     _budget: _Budget = field(default_factory=_Budget)
@@ -68,17 +71,13 @@ class Evaluation:
 
     def at_times(self, times: Longs) -> Evaluation:
         """Return an evaluation of the same query at other times."""
-        return Evaluation(
-            self.source,
-            self.limits,
-            self.cancel,
-            self.window,
-            given(times),
-            False,
-            self.notes,
-            self._read,
-            self._budget,
-        )
+        return replace(self, times=given(times), is_instant=False, counts_only=False)
+
+    def counting(self, counts_only: bool) -> Evaluation:
+        """Return an evaluation that reads histograms for their counts, or for all of them."""
+        if self.counts_only in (False, counts_only):
+            return self
+        return replace(self, counts_only=counts_only)
 
     def ends(self, at: At, offset_ms: int) -> Longs:
         """Return the time that a selector looks at: by step, or one if it is always the same."""

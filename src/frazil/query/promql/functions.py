@@ -82,9 +82,9 @@ def _years(seconds: NDArray[Any]) -> NDArray[Any]:
 
 
 def _days_between(later: NDArray[Any], earlier: NDArray[Any]) -> NDArray[Any]:
-    return later.astype("datetime64[D]").astype(np.int64) - earlier.astype(
-        "datetime64[D]"
-    ).astype(np.int64)
+    return later.astype("datetime64[D]").astype(np.int64) - earlier.astype("datetime64[D]").astype(
+        np.int64
+    )
 
 
 _DATES: Mapping[str, Callable[[NDArray[np.int64]], NDArray[Any]]] = {

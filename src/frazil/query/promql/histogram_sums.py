@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from frazil.query.promql.histogram import (
-    NO_BUCKETS,
     Buckets,
     Counts,
     Histogram,
@@ -18,7 +17,6 @@ from frazil.query.promql.histogram import (
     buckets_of,
     upper_bound,
 )
-
 
 Combination = Callable[[Counts], Counts]
 """One row of numbers from several."""
@@ -61,7 +59,8 @@ def _total(rows: Counts) -> Counts:
         lost = np.where(np.abs(total) >= np.abs(row), (total - sum_) + row, (row - sum_) + total)
         rest = np.where(np.isinf(sum_), 0.0, rest + lost)
         total = sum_
-    return total + rest
+    found: Counts = total + rest
+    return found
 
 
 def _mean(rows: Counts) -> Counts:
@@ -90,13 +89,7 @@ def _combined(histograms: Sequence[Histogram], sum_up: Combination) -> Combined 
         return Combined(_stacked(histograms, sum_up, hint), is_reconciled, is_collision)
 
 
-
-
-
-
-def _stacked(
-    histograms: Sequence[Histogram], sum_up: Combination, hint: ResetHint
-) -> Histogram:
+def _stacked(histograms: Sequence[Histogram], sum_up: Combination, hint: ResetHint) -> Histogram:
     positive_first, positive = _grid([each.positive for each in histograms])
     negative_first, negative = _grid([each.negative for each in histograms])
     whole = np.array([(each.count, each.sum, each.zero_count) for each in histograms])
@@ -204,9 +197,9 @@ def at_threshold(histogram: Histogram, threshold: float) -> Histogram:
         if widest == threshold:
             break
         threshold = widest
-    taken = histogram.positive.counts[: inside[0]].sum() + histogram.negative.counts[
-        : inside[1]
-    ].sum()
+    taken = (
+        histogram.positive.counts[: inside[0]].sum() + histogram.negative.counts[: inside[1]].sum()
+    )
     return replace(
         histogram,
         zero_threshold=threshold,

@@ -13,7 +13,7 @@ def histogram_text(histogram: Histogram) -> str:
     for lower, upper, count in zip(*slices, strict=True):
         is_zero = not histogram.is_custom and lower == -histogram.zero_threshold
         is_zero = is_zero and upper == histogram.zero_threshold
-        left = "[" if is_zero or upper <= 0 and not histogram.is_custom else "("
+        left = "[" if is_zero or (upper <= 0 and not histogram.is_custom) else "("
         right = ")" if upper <= 0 and not is_zero and not histogram.is_custom else "]"
         parts.append(f"{left}{short(lower)},{short(upper)}{right}:{short(count)}")
     return "{" + ", ".join(parts) + "}"

@@ -27,7 +27,7 @@ def _is_linear(histogram: Histogram, lower: float, upper: float) -> bool:
 
 def _shrunk_zero(histogram: Histogram, lower: float, upper: float) -> tuple[float, float]:
     """The bounds of a bucket; the zero bucket has only the half where observations are."""
-    if histogram.is_custom or not lower <= 0 <= upper:
+    if not lower <= 0 <= upper:
         return lower, upper
     has_negative, has_positive = len(histogram.negative.counts), len(histogram.positive.counts)
     if has_positive and not has_negative:
@@ -153,7 +153,7 @@ def variance(histogram: Histogram) -> float:
 class Kept(NamedTuple):
     """What is left of a bucket, and where its observations are taken to be."""
 
-    count: float
+    amount: float
     middle: float
 
 
@@ -164,9 +164,9 @@ def trimmed(histogram: Histogram, limit: float, is_upper: bool) -> Histogram:
     zero = Kept(0.0, 0.0)
     if histogram.zero_count > 0:
         zero = _kept_zero(histogram, limit, is_upper)
-    counts = [np.array([each.count for each in side]) for side in (positive, negative)]
+    counts = [np.array([each.amount for each in side]) for side in (positive, negative)]
     if (
-        zero.count == histogram.zero_count
+        zero.amount == histogram.zero_count
         and np.array_equal(counts[0], histogram.positive.counts)
         and np.array_equal(counts[1], histogram.negative.counts)
     ):
@@ -174,9 +174,9 @@ def trimmed(histogram: Histogram, limit: float, is_upper: bool) -> Histogram:
     every = [*positive, *negative, zero]
     return replace(
         histogram,
-        count=math.fsum(each.count for each in every),
-        sum=math.fsum(each.count * each.middle for each in every),
-        zero_count=zero.count,
+        count=math.fsum(each.amount for each in every),
+        sum=math.fsum(each.amount * each.middle for each in every),
+        zero_count=zero.amount,
         positive=buckets_of(histogram.positive.first, counts[0]),
         negative=buckets_of(histogram.negative.first, counts[1]),
     )

@@ -12,12 +12,14 @@ import numpy as np
 import re2
 
 from frazil.query.promql.failures import FailedQuery
-from frazil.query.promql.kernels.arrays import Flags
-from frazil.query.promql.labels import NAME, label, with_labels
+from frazil.query.promql.kernels.arrays import Flags, any_along
+from frazil.query.promql.labels import NAME, is_text, label, with_labels
 from frazil.query.promql.points import LabelMatcher, LabelSet
 from frazil.query.promql.vectors import Vector, floats, merged
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\{(\w+)\}|(\w+))", re.ASCII)
+_QUIET = re2.Options()
+_QUIET.log_errors = False
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -26,11 +28,9 @@ def label_replaced(
 ) -> Vector:
     """Set a label from another where that matches a pattern as a whole."""
     try:
-        compiled = re2.compile(f"^(?s:{pattern})$")
+        compiled = re2.compile(f"^(?s:{pattern})$", options=_QUIET)
     except re2.error as error:
-        raise FailedQuery(
-            f"invalid regular expression in label_replace(): {pattern}"
-        ) from error
+        raise FailedQuery(f"invalid regular expression in label_replace(): {pattern}") from error
     _check_name(target, "invalid destination label name in label_replace(): ")
 
     def change(labels: LabelSet) -> str | None:
@@ -41,13 +41,8 @@ def label_replaced(
 
 
 def _check_name(name: str, message: str) -> None:
-    if not name or not _is_text(name):
+    if not name or not is_text(name):
         raise FailedQuery(f"{message}{name}")
-
-
-def _is_text(name: str) -> bool:
-    """Whether a name is valid UTF-8, which the parser lets pass otherwise."""
-    return "\ufffd" not in name and not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def _expanded(replacement: str, match: Any) -> str:
@@ -75,9 +70,7 @@ def label_joined(vector: Vector, target: str, separator: str, sources: Sequence[
     )
 
 
-def _relabelled(
-    vector: Vector, target: str, change: Callable[[LabelSet], str | None]
-) -> Vector:
+def _relabelled(vector: Vector, target: str, change: Callable[[LabelSet], str | None]) -> Vector:
     labels, unnamed = [], vector.unnamed.copy()
     for row, before in enumerate(vector.labels):
         value = change(before)
@@ -89,7 +82,7 @@ def _relabelled(
 
 def absent(present: Flags, matchers: Iterable[LabelMatcher]) -> Vector:
     """Return 1 at the steps without any value, with the labels that matchers ask for."""
-    missing = ~present.any(axis=0, keepdims=True)
+    missing = ~any_along(present, 0)[np.newaxis]
     return floats([_wanted(matchers)], np.ones(missing.shape), missing, False)
 
 
@@ -109,7 +102,7 @@ def _wanted(matchers: Iterable[LabelMatcher]) -> LabelSet:
 
 def sorted_by_value(vector: Vector, is_descending: bool) -> Vector:
     """Sort series by their only value, NaN last; histograms are left out."""
-    chosen = vector.rows(vector.are_floats().any(axis=1))
+    chosen = vector.rows(any_along(vector.are_floats(), 1))
     values = chosen.values[:, -1] if chosen.steps else np.zeros(len(chosen.labels))
     order = np.argsort(-values if is_descending else values, kind="stable")
     return chosen.rows(order)

@@ -52,6 +52,11 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
+def is_text(name: str) -> bool:
+    """Whether a name is valid UTF-8, which the parser lets pass otherwise."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
 def group_numbers(keys: Iterable[LabelSet]) -> tuple[list[int], list[LabelSet]]:
     """Number keys in the order of their first appearance; equal ones get the same number."""
     numbers: dict[LabelSet, int] = {}

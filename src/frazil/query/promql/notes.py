@@ -73,7 +73,8 @@ class Notes:
 
     def written(self, query: str) -> tuple[list[str], list[str]]:
         """Return all warnings and all infos, with their lines and columns."""
-        warnings, infos = [], []
+        warnings: list[str] = []
+        infos: list[str] = []
         for (kind, message), begin in self._begins.items():
             text = f"{kind}: {message} ({_place(query, begin)})"
             (warnings if kind == WARNING else infos).append(text)

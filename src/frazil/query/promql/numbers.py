@@ -24,4 +24,3 @@ def short(value: float) -> str:
     if -4 <= exponent < 6:
         return positional(value)
     return str(np.format_float_scientific(value, trim="-", exp_digits=2))
-

@@ -100,8 +100,7 @@ class HistogramOperator:
         combined = added(left, right) if is_sum else subtracted(left, right)
         if combined is None:
             self._notes.warn(
-                "incompatible bucket layout encountered for binary operator"
-                f" {self._operator}",
+                f"incompatible bucket layout encountered for binary operator {self._operator}",
                 self._begin,
             )
             return Outcome(None, is_kept=False, is_possible=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import promql_parser
 
@@ -28,10 +28,14 @@ from frazil.query.promql.syntax import (
     TextLiteral,
 )
 from frazil.query.promql.tokens import (
+    DURATION,
+    DURATION_PART,
+    UNITS_MS,
     Cursor,
     outline_of,
     readable_by_parser,
     tokens_of,
+    unquoted,
 )
 
 EXPRESSIONS_MAX = 200
@@ -43,9 +47,7 @@ _MATCH_OPERATORS: dict[str, Literal["=", "!=", "=~", "!~"]] = {
     "MatchOp.Re": "=~",
     "MatchOp.NotRe": "!~",
 }
-_CARDINALITIES: dict[
-    str, Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]
-] = {
+_CARDINALITIES: dict[str, Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]] = {
     "VectorMatchCardinality.OneToOne": "one-to-one",
     "VectorMatchCardinality.ManyToOne": "many-to-one",
     "VectorMatchCardinality.OneToMany": "one-to-many",
@@ -79,7 +81,8 @@ class _Reader:
             raise TooLarge(f"the query nests more than {EXPRESSIONS_MAX} expressions; simplify it")
         while not isinstance(node, promql_parser.NumberLiteral) and self._cursor.take_if("+"):
             pass
-        return _READERS[type(node)](self, node, depth + 1)
+        expression: Expression = _READERS[type(node)](self, node, depth + 1)
+        return expression
 
     def number(self, node: Any, _: int) -> Expression:
         begin = self._cursor.begin
@@ -88,9 +91,9 @@ class _Reader:
         self._cursor.take()
         return NumberLiteral(begin, node.val)
 
-    def text(self, node: Any, _: int) -> Expression:
+    def text(self, _: Any, __: int) -> Expression:
         token = self._cursor.take()
-        return TextLiteral(token.begin, node.val, token.text)
+        return TextLiteral(token.begin, unquoted(token.text), token.text)
 
     def parentheses(self, node: Any, depth: int) -> Expression:
         begin = self._cursor.take().begin
@@ -216,6 +219,11 @@ def _milliseconds(span: datetime.timedelta | None) -> int:
 
 def _time_ms(text: str) -> int:
     """A time in seconds, as it was written, in milliseconds."""
+    if DURATION.fullmatch(text.lstrip("+-")):
+        sign = -1 if text.startswith("-") else 1
+        return sign * sum(
+            int(count) * UNITS_MS[unit] for count, unit in DURATION_PART.findall(text)
+        )
     try:
         exact = Decimal(int(text, 0) if "x" in text.lower() else text)
     except ArithmeticError as error:
@@ -228,4 +236,4 @@ def _time_ms(text: str) -> int:
 def prettified(query: str) -> str:
     """Return a query, written as Prometheus' formatter writes it."""
     parse(query)
-    return cast("str", promql_parser.parse(query).prettify())
+    return promql_parser.parse(query).prettify()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,9 +46,7 @@ def _total(windows: RangeWindows, kernel: FloatKernel, is_mean: bool) -> Vector:
     return windows.result(values, present, histograms)
 
 
-def _histogram_total(
-    windows: RangeWindows, cell: HistogramCell, is_mean: bool
-) -> Histogram | None:
+def _histogram_total(windows: RangeWindows, cell: HistogramCell, is_mean: bool) -> Histogram | None:
     points = windows.seen(cell)
     total = averaged(points) if is_mean else summed(points)
     if total is None:
@@ -100,7 +99,7 @@ def _quantile(windows: RangeWindows, parameters: Sequence[Floats]) -> Vector:
     used = windows.have_floats().any(axis=0)
     for value in np.unique(q[used & ~((q >= 0) & (q <= 1))]):
         bad_quantile(windows.notes, float(value), windows.begin)
-    return _of_floats(windows, lambda *window: over_time.quantiles(*window, given(q)))
+    return _of_floats(windows, partial(over_time.quantiles, q=given(q)))
 
 
 def _edge(windows: RangeWindows, is_last: bool, is_time: bool) -> Vector:
@@ -146,7 +145,7 @@ def _histogram_changes(windows: RangeWindows, cell: HistogramCell, only_resets: 
         points.append((int(windows.histograms.times[at]), windows.histograms.histograms[at]))
     points.sort(key=lambda point: point[0])
     count = 0
-    for (_, before), (_, point) in zip(points, points[1:], strict=False):
+    for (_, before), (_, point) in pairwise(points):
         if isinstance(before, Histogram) and isinstance(point, Histogram):
             count += is_reset(point, before) if only_resets else not is_equal(point, before)
         elif isinstance(before, float) and isinstance(point, float):
@@ -179,12 +178,10 @@ def _smoothed(windows: RangeWindows, parameters: Sequence[Floats]) -> Vector:
     for what, factors in (("smoothing", smoothing), ("trend", trend)):
         for factor in factors[used & ~((factors > 0) & (factors < 1))]:
             name = "sf" if what == "smoothing" else "tf"
-            raise FailedQuery(
-                f"invalid {what} factor. Expected: 0 < {name} < 1, got: {factor:f}"
-            )
+            raise FailedQuery(f"invalid {what} factor. Expected: 0 < {name} < 1, got: {factor:f}")
     return _of_floats(
         windows,
-        lambda *window: over_time.smoothed(*window, given(smoothing), given(trend)),
+        partial(over_time.smoothed, smoothing=given(smoothing), trend=given(trend)),
         least=2,
     )
 
@@ -237,8 +234,6 @@ RANGE_FUNCTIONS: dict[str, RangeFunction] = {
 }
 
 
-def predict_linear(
-    windows: RangeWindows, parameters: Sequence[Floats], times: Longs
-) -> Vector:
+def predict_linear(windows: RangeWindows, parameters: Sequence[Floats], times: Longs) -> Vector:
     """Where the line through the points is some seconds after each step."""
     return _predicted(windows, parameters, given(times))

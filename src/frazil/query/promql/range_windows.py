@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frazil.query.promql.histogram import Histogram
-from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, given
+from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, given
 from frazil.query.promql.kernels.windows import window_bounds
 from frazil.query.promql.labels import metric_name
 from frazil.query.promql.notes import Notes
@@ -98,7 +98,7 @@ class RangeWindows:
         """Return what a function made of each cell."""
         unnamed = self.ranges.unnamed | (not keeps_name)
         vector = Vector(self.ranges.labels, values, present, unnamed, histograms)
-        return vector.rows(present.any(axis=1))
+        return vector.rows(any_along(present, 1))
 
     def room(self) -> Objects | None:
         """Room for histograms, if there are any."""

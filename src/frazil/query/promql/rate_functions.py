@@ -12,7 +12,7 @@ from frazil.query.promql.histogram import (
     with_hint,
 )
 from frazil.query.promql.histogram_sums import Combined, added, is_reset, subtracted, summed
-from frazil.query.promql.kernels.arrays import Flags, Floats
+from frazil.query.promql.kernels.arrays import Flags, Floats, any_along
 from frazil.query.promql.kernels.over_time import sums
 from frazil.query.promql.kernels.rates import (
     between_last_two,
@@ -69,7 +69,7 @@ def _note_mixed(windows: RangeWindows) -> None:
 
 
 def _note_gauges(windows: RangeWindows, present: Flags) -> None:
-    for row in np.flatnonzero(present.any(axis=1)):
+    for row in np.flatnonzero(any_along(present, 1)):
         name = windows.name(int(row))
         if name and not name.endswith(_COUNTER_ENDINGS):
             windows.notes.inform(
@@ -125,7 +125,8 @@ def _histogram_difference(
     """The last histogram less the first, plus those before a reset."""
     _note_hints(windows, cell, points, is_counter)
     if any(each.is_custom != points[-1].is_custom for each in points[1:]):
-        return _note_schemas(windows, cell)
+        _note_schemas(windows, cell)
+        return None
     previous = points[0]
     if is_counter and is_reset(points[1], previous):
         second = points[1]
@@ -145,7 +146,8 @@ def _noted(
     windows: RangeWindows, cell: HistogramCell, combined: Combined | None, operation: str
 ) -> Histogram | None:
     if combined is None:
-        return _note_schemas(windows, cell)
+        _note_schemas(windows, cell)
+        return None
     if combined.is_reconciled:
         reconciled(windows.notes, operation, windows.begin)
     return combined.histogram

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from frazil.query.promql.evaluation import Evaluation
-from frazil.query.promql.histogram import Histogram
-from frazil.query.promql.histogram_sums import added
-from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, given
+from frazil.query.promql.histogram import Histogram, ResetHint, with_hint
+from frazil.query.promql.histogram_sums import added, is_reset
+from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, exist, given
 from frazil.query.promql.kernels.windows import window_bounds
 from frazil.query.promql.labels import metric_name
 from frazil.query.promql.notes import Notes
@@ -50,7 +52,7 @@ class _Selected:
         return self.points.is_delta[self.order]
 
 
-def _selected(points: PointSet) -> _Selected:
+def _selected(points: PointSet, counts_only: bool) -> _Selected:
     labels = points.labels
     order = sorted(range(len(labels)), key=labels.__getitem__)
     values = np.ascontiguousarray(points.values)
@@ -59,10 +61,21 @@ def _selected(points: PointSet) -> _Selected:
         histograms = no_histograms((len(values),))
         histograms[:] = points.histograms
     rows = np.array(order, np.int64)
-    return _Selected(
-        points, given(points.starts[:-1][rows]), given(points.starts[1:][rows]), order, values,
-        histograms,
-    )
+    begins, stops = given(points.starts[:-1][rows]), given(points.starts[1:][rows])
+    if counts_only and histograms is not None:
+        _find_resets(begins, stops, histograms)
+    return _Selected(points, begins, stops, order, values, histograms)
+
+
+def _find_resets(begins: Longs, stops: Longs, histograms: Objects) -> None:
+    for begin, stop in zip(begins, stops, strict=True):
+        previous: Histogram | None = None
+        for at in range(begin, stop):
+            point = histograms[at]
+            if point is not None and previous is not None and point.hint is ResetHint.UNKNOWN:
+                hint = ResetHint.RESET if is_reset(point, previous) else ResetHint.NOT_RESET
+                histograms[at] = with_hint(point, hint)
+            previous = point if point is not None else previous
 
 
 def instant(selector: InstantSelector, evaluation: Evaluation) -> tuple[Vector, Longs]:
@@ -74,7 +87,7 @@ def instant(selector: InstantSelector, evaluation: Evaluation) -> tuple[Vector, 
     points = evaluation.read(selector.matchers, int(ends[0]) - lookback_ms, int(ends[-1]))
     if not len(points.times_ms):
         return empty(evaluation.steps), np.zeros((0, evaluation.steps), np.int64)
-    selected = _selected(points)
+    selected = _selected(points, evaluation.counts_only is True)
     evaluation.count(len(points.labels) * evaluation.steps)
     _show_totals(selected, evaluation.notes, selector.begin)
     first, last = window_bounds(
@@ -88,13 +101,21 @@ def instant(selector: InstantSelector, evaluation: Evaluation) -> tuple[Vector, 
         values,
         present,
         np.zeros(len(points.labels), np.bool_),
-        None if selected.histograms is None else np.where(present, selected.histograms[at], None),
+        _shown(selected.histograms, at, present),
     )
     times = points.times_ms[at]
-    has_any = present.any(axis=1)
+    has_any = any_along(present, 1)
     return _spread(vector.rows(has_any), evaluation.steps), _spread_grid(
         times[has_any], evaluation.steps
     )
+
+
+def _shown(histograms: Objects | None, at: Longs, present: Flags) -> Objects | None:
+    if histograms is None:
+        return None
+    shown = no_histograms(present.shape)
+    shown[present] = histograms[at[present]]
+    return shown
 
 
 def _spread(vector: Vector, steps: int) -> Vector:
@@ -112,7 +133,7 @@ def _spread(vector: Vector, steps: int) -> Vector:
     )
 
 
-def _spread_grid(grid: Floats, steps: int) -> Floats:
+def _spread_grid(grid: NDArray[Any], steps: int) -> NDArray[Any]:
     return grid if grid.shape[1] == steps else np.repeat(grid, steps, axis=1)
 
 
@@ -165,9 +186,7 @@ def _histogram_totals(selected: _Selected, rows: Longs) -> Objects:
     return totals
 
 
-def select_ranges(
-    selector: RangeSelector, evaluation: Evaluation
-) -> tuple[Ranges, Longs]:
+def select_ranges(selector: RangeSelector, evaluation: Evaluation) -> tuple[Ranges, Longs]:
     """Return the points that the steps see, and the end of each range."""
     ends = evaluation.ends(selector.at, selector.offset_ms)
     if not len(ends):
@@ -177,10 +196,10 @@ def select_ranges(
     )
     if not len(points.times_ms):
         return ranges_of(empty(0), given(np.zeros(0, np.int64))), ends
-    selected = _selected(points)
+    selected = _selected(points, evaluation.counts_only is True)
     are_histograms = np.zeros(len(selected.values), np.bool_)
     if selected.histograms is not None:
-        are_histograms = np.not_equal(selected.histograms, None).astype(np.bool_)
+        are_histograms = exist(selected.histograms)
     are_floats = ~are_histograms & ~are_stale(selected.values)
     histograms = None
     if are_histograms.any() and selected.histograms is not None:

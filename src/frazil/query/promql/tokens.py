@@ -14,6 +14,16 @@ DEPTH_MAX = 100
 """Parentheses and operators in one another: the parsers of a query are recursive."""
 OPERATORS_MAX = 500
 
+DURATION = re.compile(r"(?:\d+(?:ms|[smhdwy]))+")
+DURATION_PART = re.compile(r"(\d+)(ms|[smhdwy])")
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+UNITS_MS |= {"w": 7 * UNITS_MS["d"], "y": 365 * UNITS_MS["d"]}
+
+_ESCAPE = re.compile(
+    rb"\\(?:([abfnrtv\\'\"])|([0-7]{3})|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))"
+)
+_LETTERS = dict(zip(b"abfnrtv\\'\"", b"\a\b\f\n\r\t\v\\'\"", strict=True))
+
 _TOKEN = re.compile(
     r"""(?P<space>(?:\s|\#[^\n]*)+)
     |(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`]*`)
@@ -25,15 +35,11 @@ _TOKEN = re.compile(
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_CLAUSES = frozenset(
-    ("by", "without", "on", "ignoring", "group_left", "group_right", "fill", "fill_left")
-    + ("fill_right",)
-)
+_CLAUSES = frozenset(("by", "without", "on", "ignoring", "group_left", "group_right"))
+_FILLS = frozenset(("fill", "fill_left", "fill_right"))
 _OPENING = {"(": ")", "{": "}", "[": "]"}
-_OPERATORS = frozenset(
-    ("+", "-", "*", "/", "%", "^", "==", "!=", ">", "<", ">=", "<=", ">/", "</")
-    + ("and", "or", "unless", "atan2")
-)
+_WORDS = frozenset(("and", "or", "unless", "atan2"))
+_SIGNS = frozenset(("+", "-", "*", "/", "%", "^", "==", "!=", ">", "<", ">=", "<=", ">/", "</"))
 
 
 class Token(NamedTuple):
@@ -73,7 +79,7 @@ def _check_size(tokens: Sequence[Token]) -> None:
             deepest = max(deepest, depth)
         elif token.kind == "sign" and token.text in ")}]":
             depth -= 1
-        elif token.kind in ("sign", "name") and token.text.lower() in _OPERATORS:
+        elif token.text in _SIGNS or token.text.lower() in _WORDS:
             operators += 1
     for what, count, most in (
         ("tokens", len(tokens), TOKENS_MAX),
@@ -106,8 +112,8 @@ def outline_of(tokens: Sequence[Token]) -> Outline:
             times.append(time)
         elif token.kind == "name" and word == "offset" and _ends_operand(left, tokens, at):
             at += 3 if following in ("-", "+") else 2
-        elif token.kind == "name" and word in _CLAUSES and following == "(":
-            has_fill = has_fill or word.startswith("fill")
+        elif token.kind == "name" and word in _CLAUSES | _FILLS and following == "(":
+            has_fill = has_fill or word in _FILLS
             at = _after_group(tokens, at + 1)
         elif token.kind == "name" and word in ("group_left", "group_right", "bool"):
             at += 1
@@ -123,7 +129,7 @@ def _ends_name(tokens: Sequence[Token], at: int) -> bool:
 
 def _is_metric(tokens: Sequence[Token], at: int) -> bool:
     word = tokens[at].text.lower()
-    return word not in _CLAUSES | {"and", "or", "unless", "atan2", "bool"}
+    return word not in _CLAUSES | _WORDS | {"bool"}
 
 
 def _ends_operand(left: Sequence[Token], tokens: Sequence[Token], at: int) -> bool:
@@ -165,6 +171,23 @@ def readable_by_parser(query: str, tokens: Sequence[Token]) -> str:
         if token.text in ("</", ">/"):
             letters[token.begin + 1] = " "
     return "".join(letters)
+
+
+def unquoted(literal: str) -> str:
+    """Return the text of a literal. Bytes that are not UTF-8 become surrogates."""
+    inner = literal[1:-1]
+    if literal.startswith("`"):
+        return inner
+    return _ESCAPE.sub(_unescaped, inner.encode()).decode("utf-8", "surrogateescape")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    letter, octal, byte, *points = match.groups()
+    if letter:
+        return bytes((_LETTERS[letter[0]],))
+    if octal or byte:
+        return bytes((int(octal, 8) & 0xFF if octal else int(byte, 16),))
+    return chr(int(next(filter(None, points)), 16)).encode("utf-8", "surrogatepass")
 
 
 class Cursor:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from frazil.query.promql.failures import SAME_LABELS, FailedQuery
 from frazil.query.promql.histogram import Histogram
-from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, given
+from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, exist, given
 from frazil.query.promql.labels import METADATA, drop, group_numbers
 from frazil.query.promql.points import LabelSet
 
@@ -35,13 +35,13 @@ class Vector:
     @property
     def steps(self) -> int:
         """How many steps there are."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def are_histograms(self) -> Flags:
         """Where there is a histogram."""
         if self.histograms is None:
             return np.zeros(self.present.shape, np.bool_)
-        return self.present & np.not_equal(self.histograms, None).astype(np.bool_)
+        return self.present & exist(self.histograms)
 
     def are_floats(self) -> Flags:
         """Where there is a float."""
@@ -61,14 +61,12 @@ class Vector:
         """Return only some values, and the series that have any."""
         present = self.present & kept
         vector = Vector(self.labels, self.values, present, self.unnamed, self.histograms)
-        return vector.rows(present.any(axis=1))
+        return vector.rows(any_along(present, 1))
 
 
 def empty(steps: int) -> Vector:
     """Return no series."""
-    return Vector(
-        [], np.zeros((0, steps)), np.zeros((0, steps), np.bool_), np.zeros(0, np.bool_)
-    )
+    return Vector([], np.zeros((0, steps)), np.zeros((0, steps), np.bool_), np.zeros(0, np.bool_))
 
 
 def floats(
@@ -76,7 +74,7 @@ def floats(
 ) -> Vector:
     """Return a vector of floats, without series that have none."""
     flags = np.broadcast_to(np.asarray(unnamed, np.bool_), (len(labels),))
-    has_any = present.any(axis=1)
+    has_any = any_along(present, 1)
     if has_any.all():
         return Vector(list(labels), values, present, flags)
     return Vector(list(labels), values, present, flags).rows(has_any)
@@ -179,4 +177,6 @@ def _rows_of(chosen: Flags, times: Longs, values: Floats) -> PointRows:
     starts = np.zeros(len(chosen) + 1, np.int64)
     np.cumsum(chosen.sum(axis=1), out=starts[1:])
     every = np.broadcast_to(times, chosen.shape)
-    return PointRows(given(starts[:-1]), given(starts[1:]), given(every[chosen]), given(values[chosen]))
+    return PointRows(
+        given(starts[:-1]), given(starts[1:]), given(every[chosen]), given(values[chosen])
+    )

@@ -19,3 +19,13 @@ def given(array: NDArray[Any]) -> NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def exist(objects: NDArray[Any]) -> Flags:
+    """Which of some objects are not None."""
+    return np.asarray(np.not_equal(objects, np.asarray(None, object)), np.bool_)
+
+
+def any_along(flags: Flags, axis: int) -> Flags:
+    """Whether any flag is set along an axis."""
+    return np.asarray(flags.any(axis=axis), np.bool_)

@@ -78,9 +78,9 @@ def _quantile(q: float, size: int, tops: Floats, counts: Floats) -> float:
     while at < size - 1 and not counts[at] >= rank:
         at += 1
     if at == size - 1:
-        return tops[size - 2]
+        return float(tops[size - 2])
     if at == 0 and tops[0] <= 0:
-        return tops[0]
+        return float(tops[0])
     bottom, count = 0.0, counts[at]
     if at > 0:
         bottom = tops[at - 1]
@@ -88,7 +88,7 @@ def _quantile(q: float, size: int, tops: Floats, counts: Floats) -> float:
         rank -= counts[at - 1]
     if count == 0:
         return math.nan
-    return bottom + (tops[at] - bottom) * (rank / count)
+    return float(bottom + (tops[at] - bottom) * (rank / count))
 
 
 @compiled
@@ -133,14 +133,14 @@ def _rank(value: float, size: int, tops: Floats, counts: Floats) -> float:
         if at > 0:
             bottom = tops[at - 1]
         if bottom >= value:
-            return min(below, counts[size - 1])
+            return float(min(below, counts[size - 1]))
         if tops[at] > value:
             if bottom == -math.inf:
-                return min(counts[at], counts[size - 1])
+                return float(min(counts[at], counts[size - 1]))
             share = (value - bottom) / (tops[at] - bottom)
-            return min(below + (counts[at] - below) * share, counts[size - 1])
+            return float(min(below + (counts[at] - below) * share, counts[size - 1]))
         below = counts[at]
-    return counts[size - 1]
+    return float(counts[size - 1])
 
 
 @compiled

@@ -123,9 +123,7 @@ def group_variances(group: Longs, groups: int, values: Floats, present: Flags) -
 
 
 @compiled
-def group_quantiles(
-    group: Longs, groups: int, values: Floats, present: Flags, q: Floats
-) -> Floats:
+def group_quantiles(group: Longs, groups: int, values: Floats, present: Flags, q: Floats) -> Floats:
     """A quantile over each group, by step."""
     steps = values.shape[1]
     order = np.argsort(group, kind="mergesort")

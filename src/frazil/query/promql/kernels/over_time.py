@@ -174,9 +174,7 @@ def regressions(
 
 
 @compiled
-def smoothed(
-    first: Longs, last: Longs, values: Floats, smoothing: Floats, trend: Floats
-) -> Floats:
+def smoothed(first: Longs, last: Longs, values: Floats, smoothing: Floats, trend: Floats) -> Floats:
     """The last value, smoothed twice exponentially."""
     rows, steps = first.shape
     found = np.zeros((rows, steps))
