@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tests.rules.receiver import receiver
 from tests.serve.served import Served, fill, get, served
 
 WAIT_S = 30
+FIRING = ("FromPromql", "Nothing", "Patient", "Recorded")
+"""With Patient, which is pending."""
 RULES = """
 groups:
   - name: shop
@@ -26,6 +29,11 @@ groups:
           GROUP BY 1 HAVING max(value_double) > 2
         annotations:
           summary: "{{ $value }} of {{ $labels.kind }}"
+      - alert: FromPromql
+        expr: log_rows{job="shop/api"} * 2 > 5
+        labels: {kind_of: '{{ $labels.kind }}'}
+      - alert: Nothing
+        expr: absent(never_sent{job="x"})
       - alert: Patient
         sql: SELECT 1 AS value
         for: 1h
@@ -78,6 +86,25 @@ def test_rules_over_tables(tmp_path: Path) -> None:
             (alert,) = rules["Recorded"]["alerts"]
             assert alert["labels"] == {"alertname": "Recorded", "kind": "string"}
             assert alert["annotations"] == {"summary": "3 of string"}
+            until(lambda: rules_of(there)["FromPromql"]["state"] == "firing")
+            (alert,) = rules_of(there)["FromPromql"]["alerts"]
+            assert alert["value"] == "6"
+            assert alert["labels"] == {
+                "alertname": "FromPromql",
+                "job": "shop/api",
+                "kind": "string",
+                "kind_of": "string",
+            }
+            (alert,) = rules_of(there)["Nothing"]["alerts"]
+            assert alert["labels"] == {"alertname": "Nothing", "job": "x"}
+            said = there.ask("GET", "/prometheus/api/v1/alerts").json["data"]["alerts"]
+            assert {each["labels"]["alertname"] for each in said} >= {"FromPromql", "Patient"}
+            said = there.ask("GET", "/prometheus/api/v1/rules?type=record").json["data"]["groups"]
+            assert [rule["name"] for rule in said[0]["rules"]] == ["log_rows"]
+            firing = 'ALERTS{alertstate="firing",alertname="FromPromql"}'
+            said = there.ask("GET", f"/prometheus/api/v1/query?query={quote(firing)}").json
+            (series,) = said["data"]["result"]
+            assert series["metric"]["job"] == "shop/api"
             chart = get(there, "alerts/chart", group="shop", rule="Recorded", since="10s")
             assert [line["labels"] for line in chart["lines"]] == [{"kind": "string"}]
             assert chart["lines"][0]["values"][-1] == 3.0
@@ -87,10 +114,12 @@ def test_rules_over_tables(tmp_path: Path) -> None:
             assert rules["Broken"]["health"] == "err"
             assert "nowhere" in rules["Broken"]["last_error"]
             hook.wait_for(1)
-            firing = [each for _, body in hook.taken for each in body["alerts"]]
-            assert [(each["labels"]["region"], each["status"]) for each in firing] == [
+            said = [each for _, body in hook.taken for each in body["alerts"]]
+            assert {(each["labels"]["region"], each["status"]) for each in said} == {
                 ("eu", "firing")
-            ]
+            }
+            names = [each["labels"]["alertname"] for each in said]
+            assert len(names) == len(set(names)), "a webhook hears of changes only"
             (notifier,) = get(there, "alerts")["report"]["notifiers"]
             assert notifier["url"] == hook.url
             stored = there.embedded.sql(
@@ -98,10 +127,8 @@ def test_rules_over_tables(tmp_path: Path) -> None:
                 "WHERE scope_name = 'frazil.rules' ORDER BY 1, 2"
             ).fetchall()
             assert stored == [
-                ("ALERTS", "Patient"),
-                ("ALERTS", "Recorded"),
-                ("ALERTS_FOR_STATE", "Patient"),
-                ("ALERTS_FOR_STATE", "Recorded"),
+                *(("ALERTS", name) for name in FIRING),
+                *(("ALERTS_FOR_STATE", name) for name in FIRING),
                 ("log_rows", None),
             ]
             patient = until(lambda: has_waited(there))

@@ -131,7 +131,7 @@ async def accept(listener: socket.socket, api: ApiServer) -> None:
 def open_rules_of(
     config: Config, log: Log, embedded: Embedded, clock: Clock, stack: ExitStack
 ) -> RuleRunner | None:
-    runner = rules_of_node(config.rules, log, embedded, clock=clock)
+    runner = rules_of_node(config, log, embedded, clock=clock)
     if runner is not None:
         stack.callback(runner.close)
         runner.start()

@@ -185,7 +185,7 @@ class ReaderStartup:
         return embedded
 
     def _open_rules(self, log: ObservedLog, embedded: Embedded) -> RuleRunner | None:
-        runner = rules_of_node(self._config.rules, log, embedded, clock=self._clock)
+        runner = rules_of_node(self._config, log, embedded, clock=self._clock)
         if runner is not None:
             self._opened.callback(runner.close)
             runner.start()

@@ -8,6 +8,7 @@
     group_runner.py  GroupRunner: one group of rules
     schedule.py      EvaluationTimes: when a group is due
     evaluate.py      RuleQueries: PromQL and SQL as of a time
+    promql_rows.py   PromqlRows: PromQL over the tables
     sql_text.py      `$time` in SQL
     samples.py       RuleSample; names of labels
     durations.py     Prometheus' durations
@@ -42,7 +43,6 @@ from frazil.rules.report import (
     RulesReport,
 )
 from frazil.rules.runner import RuleRunner
-from frazil.rules.samples import RuleSample
 from frazil.rules.store.log_series import AppendableLog
 
 __all__ = [
@@ -56,7 +56,6 @@ __all__ = [
     "RuleQueries",
     "RuleReport",
     "RuleRunner",
-    "RuleSample",
     "RulesReport",
     "alerts_data",
     "open_rules",

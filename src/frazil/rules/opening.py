@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from frazil.model import Clock
 from frazil.results import CancelToken, Limits, Result
-from frazil.rules.evaluate import RuleQueries, RunPromql
-from frazil.rules.files.reader import CheckExpr
+from frazil.rules.evaluate import RuleQueries
 from frazil.rules.files.sources import RuleFiles
 from frazil.rules.notify.notifier import Notifier
+from frazil.rules.promql_rows import PromqlRows, check_promql
 from frazil.rules.runner import RuleRunner
 from frazil.rules.state.restore import StoredFor
 from frazil.rules.store.log_series import AppendableLog, LogSeries
@@ -26,12 +26,11 @@ def open_rules(
     log: AppendableLog,
     watermark: Callable[[str], int],
     *,
-    promql: RunPromql,
-    check_expr: CheckExpr,
+    bytes_max: int,
     clock: Clock,
 ) -> RuleRunner:
     """Return the rules of a node, not yet started. `watermark` says how far queries see a
-    topic."""
+    topic; `bytes_max` is of the points that PromQL reads."""
 
     def run_sql(text: str, limits: Limits, cancel_token: CancelToken) -> Result:
         return sql(text, limits=limits, cancel_token=cancel_token)
@@ -46,6 +45,7 @@ def open_rules(
         )
 
     limits = Limits(timeout_ms=config.timeout_ms, rows_max=config.rows_max)
+    promql = PromqlRows(run_sql, bytes_max=bytes_max, clock=clock)
     queries = RuleQueries(run_sql, promql, limits=limits, rows_max=config.rows_max)
     queue_max = config.queue_max
     notifiers = [
@@ -54,7 +54,7 @@ def open_rules(
     ]
     return RuleRunner(
         config,
-        RuleFiles(config.files, check_expr),
+        RuleFiles(config.files, check_promql),
         queries,
         LogSeries(log, watermark, clock=clock),
         read_stored,
