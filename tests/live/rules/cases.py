@@ -1,5 +1,7 @@
 """Rule files and series that Prometheus' promtool judges us by."""
 
+# ruff: noqa: E501 lines of rule files
+
 from __future__ import annotations
 
 import random
