@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from frazil.errors import FrazilError, Unavailable
@@ -30,6 +30,16 @@ class Rows:
         if self.now is None:
             raise Unavailable("the engine is gone")
         return self.now
+
+    def over_time(
+        self,
+        query: RuleQuery,
+        times_ms: Sequence[int],
+        step_ms: int,
+        cancel_token: CancelToken,
+    ) -> Iterator[RuleSample]:
+        for at_ms in times_ms:
+            yield from self.run(query, at_ms, cancel_token)
 
 
 @dataclass

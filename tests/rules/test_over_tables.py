@@ -110,6 +110,8 @@ def test_rules_over_tables(tmp_path: Path) -> None:
             assert chart["lines"][0]["values"][-1] == 3.0
             assert max(chart["firing"]) == 1
             assert max(chart["pending"]) == 0
+            chart = get(there, "alerts/chart", group="shop", rule="FromPromql", since="10s")
+            assert chart["lines"][0]["values"][-1] == 6.0
             assert there.ask("GET", "/api/v1/alerts/chart?group=shop&rule=None").status == 404
             assert rules["Broken"]["health"] == "err"
             assert "nowhere" in rules["Broken"]["last_error"]

@@ -69,13 +69,13 @@ def rule_chart(
 ) -> RuleChart:
     """Run a query as of several times. The error of any is that of the chart."""
     times = times_of(begin_ms, end_ms)
-    lines: dict[LabelPairs, list[float | None]] = {}
-    for index, at_ms in enumerate(times):
-        for sample in evaluator.run(query, at_ms, cancel_token):
-            values = lines.setdefault(sample.labels, [None] * len(times))
-            values[index] = sample.value
-    ordered = sorted(lines.items(), key=lambda line: -_last(line[1]))
     step_ms = times[1] - times[0] if len(times) > 1 else STEP_MS_MIN
+    index_of = {time: index for index, time in enumerate(times)}
+    lines: dict[LabelPairs, list[float | None]] = {}
+    for sample in evaluator.over_time(query, times, step_ms, cancel_token):
+        values = lines.setdefault(sample.labels, [None] * len(times))
+        values[index_of[sample.time_ms]] = sample.value
+    ordered = sorted(lines.items(), key=lambda line: -_last(line[1]))
     counts = _history(ask, name, times[0] - step_ms, step_ms, len(times))
     return RuleChart(
         times_ms=times,

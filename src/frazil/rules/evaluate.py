@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -19,8 +19,23 @@ VALUE = "value"
 LABEL_COLUMN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 RunSql = Callable[[str, Limits, CancelToken], Result]
-RunPromql = Callable[[str, int, Limits, CancelToken], Iterable[RuleSample]]
-"""Query, time in ms, limits, token."""
+
+
+class RunPromql(Protocol):
+    """Runs PromQL. `PromqlRows` implements it."""
+
+    def __call__(
+        self, text: str, at_ms: int, limits: Limits, cancel_token: CancelToken
+    ) -> Iterable[RuleSample]: ...
+
+    def over_time(
+        self,
+        text: str,
+        times_ms: Sequence[int],
+        step_ms: int,
+        limits: Limits,
+        cancel_token: CancelToken,
+    ) -> Iterable[RuleSample]: ...
 
 
 class RuleEvaluator(Protocol):
@@ -29,6 +44,14 @@ class RuleEvaluator(Protocol):
     def run(
         self, query: RuleQuery, at_ms: int, cancel_token: CancelToken
     ) -> Sequence[RuleSample]: ...
+
+    def over_time(
+        self,
+        query: RuleQuery,
+        times_ms: Sequence[int],
+        step_ms: int,
+        cancel_token: CancelToken,
+    ) -> Iterator[RuleSample]: ...
 
 
 class RuleQueries:
@@ -48,6 +71,22 @@ class RuleQueries:
             return self._rows(query, at_ms, own_token)
         finally:
             cancel_token.detach()
+
+    def over_time(
+        self,
+        query: RuleQuery,
+        times_ms: Sequence[int],
+        step_ms: int,
+        cancel_token: CancelToken,
+    ) -> Iterator[RuleSample]:
+        """Yield the rows as of several times, which are `step_ms` apart."""
+        if query.language == "promql":
+            yield from self._promql.over_time(
+                query.text, times_ms, step_ms, self._limits, cancel_token
+            )
+            return
+        for at_ms in times_ms:
+            yield from self.run(query, at_ms, cancel_token)
 
     def _rows(
         self, query: RuleQuery, at_ms: int, cancel_token: CancelToken

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from frazil.query import (
     PromqlAnswer,
     TablePointSource,
     evaluate_instant,
+    evaluate_range,
     prettified,
 )
 from frazil.results import CancelToken, Limits, Result
@@ -21,7 +22,7 @@ from frazil.rules.samples import RuleSample, label_pairs
 
 
 class PromqlRows:
-    """Evaluates PromQL as of a time. Thread-safe."""
+    """Evaluates PromQL as of one time or several. Thread-safe."""
 
     def __init__(
         self, sql: Callable[[str, Limits, CancelToken], Result], *, bytes_max: int, clock: Clock
@@ -36,6 +37,27 @@ class PromqlRows:
         self, text: str, at_ms: int, limits: Limits, cancel_token: CancelToken
     ) -> Iterator[RuleSample]:
         """Return the rows. `Malformed` if the result is neither a vector nor a scalar."""
+        source = self._source(limits, cancel_token)
+        return samples_of_answer(evaluate_instant(text, source, at_ms, cancel=cancel_token), at_ms)
+
+    def over_time(
+        self,
+        text: str,
+        times_ms: Sequence[int],
+        step_ms: int,
+        limits: Limits,
+        cancel_token: CancelToken,
+    ) -> Iterator[RuleSample]:
+        """Return the rows as of several times, which are `step_ms` apart."""
+        source = self._source(limits, cancel_token)
+        begin_ms, end_ms = times_ms[0], times_ms[-1]
+        answer = evaluate_range(text, source, begin_ms, end_ms, step_ms, cancel=cancel_token)
+        for series in answer.all_series():
+            labels = label_pairs(dict(series.labels))
+            for time_ms, value in zip(series.times_ms, series.values, strict=True):
+                yield RuleSample(labels=labels, value=float(value), time_ms=int(time_ms))
+
+    def _source(self, limits: Limits, cancel_token: CancelToken) -> TablePointSource:
         read = Limits(timeout_ms=limits.timeout_ms, bytes_max=self._bytes_max)
 
         def ask(sql: str) -> pa.Table:
@@ -44,8 +66,7 @@ class PromqlRows:
             with self._sql(sql, read, own_token) as result:
                 return result.arrow()
 
-        source = TablePointSource(ask, self._directory, self._known, cancel_token.check)
-        return samples_of_answer(evaluate_instant(text, source, at_ms, cancel=cancel_token), at_ms)
+        return TablePointSource(ask, self._directory, self._known, cancel_token.check)
 
 
 def check_promql(text: str) -> None:

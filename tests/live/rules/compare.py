@@ -57,6 +57,16 @@ class Memory:
         answer = evaluate_instant(query.text, self.points, at_ms, cancel=cancel_token)
         return list(samples_of_answer(answer, at_ms))
 
+    def over_time(
+        self,
+        query: RuleQuery,
+        times_ms: Sequence[int],
+        step_ms: int,
+        cancel_token: CancelToken,
+    ) -> Iterator[RuleSample]:
+        for at_ms in times_ms:
+            yield from self.run(query, at_ms, cancel_token)
+
     def store(self, samples: Sequence[RuleSample], *, is_read_next: bool) -> None:
         for sample in samples:
             self.recorded.add(dict(sample.labels)[METRIC_NAME])
