@@ -42,7 +42,7 @@ def provisioning_files(
 
 
 def _yaml(content: object) -> str:
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
 def write_files(folder: Path, files: dict[str, str]) -> None:
