@@ -121,7 +121,6 @@ def expected_alerts(runners: Sequence[GroupRunner], step: int) -> Iterator[dict[
             ]
             yield {
                 "eval_time": f"{step}m",
-                "groupname": runner.group.name,
                 "alertname": name,
                 "exp_alerts": [
                     {

@@ -5,33 +5,56 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 CACHE = Path(__file__).parents[3] / ".cache" / "rules"
-PROMTOOL = ("github.com/prometheus/prometheus@v0.315.0", "./cmd/promtool")
-ALERTMANAGER = ("github.com/prometheus/alertmanager@v0.34.0", "./cmd/alertmanager")
-GO = {"GOWORK": "off", "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
-FLAGS = ("-trimpath", "-ldflags=-s -w", "-tags=remove_all_sd,builtinassets")
+GO = {"GOWORK": "off", "GOFLAGS": "-mod=mod"}
+BUILD = ("go", "build", "-p=1", "-tags=remove_all_sd")
 
 
-def built(program: tuple[str, str]) -> Path:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoProgram:
+    """A program of a module. `missing`: files that the module does not contain, and its build
+    wants: those of web pages."""
+
+    module: str
+    package: str
+    missing: tuple[str, ...] = ()
+
+
+PROMTOOL = GoProgram(module="github.com/prometheus/prometheus@v0.315.0", package="./cmd/promtool")
+ALERTMANAGER = GoProgram(
+    module="github.com/prometheus/alertmanager@v0.34.0",
+    package="./cmd/alertmanager",
+    missing=("ui/app/dist/index.html", "ui/mantine-ui/dist/index.html"),
+)
+
+
+def built(program: GoProgram) -> Path:
     """Return the path of a program. Building it takes minutes, once."""
-    module, package = program
-    target = CACHE / Path(package).name
+    target = CACHE / Path(program.package).name
     if not target.is_file():
         CACHE.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, **GO}
         found = subprocess.run(
-            ["go", "mod", "download", "-json", module],
+            ["go", "mod", "download", "-json", program.module],
+            cwd=CACHE,
             env=environment,
             capture_output=True,
             check=True,
         )
         # Its own folder is read-only, and has the go.sum that was tested.
+        folder = Path(json.loads(found.stdout)["Dir"])
+        overlay = CACHE / f"{target.name}-overlay.json"
+        empty = CACHE / "empty.html"
+        empty.write_text("<!doctype html>\n")
+        files = {str(folder / path): str(empty) for path in program.missing}
+        overlay.write_text(json.dumps({"Replace": files}))
         subprocess.run(
-            ["go", "build", "-mod=readonly", *FLAGS, "-o", str(target), package],
-            cwd=json.loads(found.stdout)["Dir"],
-            env={**environment, "GOFLAGS": ""},
+            [*BUILD, f"-overlay={overlay}", "-o", target, program.package],
+            cwd=folder,
+            env=environment,
             check=True,
         )
     return target

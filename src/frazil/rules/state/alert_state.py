@@ -90,8 +90,9 @@ class AlertState:
         return found
 
     def _alert(self, sample: RuleSample, value: float, at_ms: int) -> Alert:
-        row = {name: text for name, text in sample.labels if name != METRIC_NAME}
-        values = replace(self._values, labels=row, value=value)
+        found = dict(sample.labels)
+        values = replace(self._values, labels=found, value=value)
+        row = {name: text for name, text in found.items() if name != METRIC_NAME}
         added = {name: expanded(text, values) for name, text in self.rule.labels.items()}
         labels = label_pairs({**row, **added, ALERT_NAME: self.rule.name})
         return Alert(

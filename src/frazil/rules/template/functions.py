@@ -100,12 +100,12 @@ def humanize_percentage(value: Value) -> str:
 
 
 def humanize_timestamp(value: Value) -> str:
-    """Seconds since 1970 as a time."""
+    """Seconds since 1970 as a time, to the millisecond."""
     number = number_of(value)
     if special_text(number) is not None:
         return short_text(number)
     try:
-        time = datetime.fromtimestamp(number, UTC)
+        time = datetime.fromtimestamp(math.trunc(number * 1000) / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         raise Malformed(f"{number:g} seconds since 1970 is no time") from None
     fraction = f".{time.microsecond:06d}".rstrip("0") if time.microsecond else ""
