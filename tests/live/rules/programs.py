@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ PROMTOOL = GoProgram(module="github.com/prometheus/prometheus@v0.315.0", package
 ALERTMANAGER = GoProgram(
     module="github.com/prometheus/alertmanager@v0.34.0",
     package="./cmd/alertmanager",
-    missing=("ui/app/dist/index.html", "ui/mantine-ui/dist/index.html"),
+    missing=("ui/app/dist/index.html",),
 )
 
 
@@ -44,17 +45,24 @@ def built(program: GoProgram) -> Path:
             capture_output=True,
             check=True,
         )
-        # Its own folder is read-only, and has the go.sum that was tested.
-        folder = Path(json.loads(found.stdout)["Dir"])
-        overlay = CACHE / f"{target.name}-overlay.json"
-        empty = CACHE / "empty.html"
-        empty.write_text("<!doctype html>\n")
-        files = {str(folder / path): str(empty) for path in program.missing}
-        overlay.write_text(json.dumps({"Replace": files}))
-        subprocess.run(
-            [*BUILD, f"-overlay={overlay}", "-o", target, program.package],
-            cwd=folder,
-            env=environment,
-            check=True,
-        )
+        folder = _sources(program, Path(json.loads(found.stdout)["Dir"]))
+        command = [*BUILD, "-o", target, program.package]
+        subprocess.run(command, cwd=folder, env=environment, check=True)
     return target
+
+
+def _sources(program: GoProgram, module: Path) -> Path:
+    """Return the folder to build in: that of the module, which is read-only, or a copy with what
+    is missing."""
+    if not program.missing:
+        return module
+    copy = CACHE / module.name
+    if copy.exists():
+        shutil.rmtree(copy)
+    shutil.copytree(module, copy, copy_function=shutil.copyfile)
+    for folder in (copy, *(each for each in copy.rglob("*") if each.is_dir())):
+        folder.chmod(0o755)
+    for path in program.missing:
+        (copy / path).parent.mkdir(parents=True)
+        (copy / path).write_text("<!doctype html>\n")
+    return copy
