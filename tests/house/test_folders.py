@@ -23,10 +23,11 @@ FOLDERS = {
     ],
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry", "promql"),
+        "prometheus",
     ],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
     "frazil.rules": ["template", "files", "state", "store", "notify"],
-    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api"],
+    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api", "doors"],
     "frazil.cli": ["terminal", "kafka", "grafana", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],

@@ -51,8 +51,8 @@ class World:
         for _ in range(count):
             number = self.counts["logs"]
             named = [log_record(number, event_name=f"{number}-{row}") for row in range(ROWS)]
-            self._put("otlp_logs", logs(*named))
-            self._put("otlp_spans", spans(*(span(number) for _ in range(ROWS))))
+            self.put("otlp_logs", logs(*named))
+            self.put("otlp_spans", spans(*(span(number) for _ in range(ROWS))))
             self.counts["logs"] += ROWS
             self.counts["spans"] += ROWS
 
@@ -73,16 +73,16 @@ class World:
                 }
                 entry = owners.get(of, record).attributes.add(key=rest or key)
                 setattr(entry.value, f"{field}_value", value)
-        self._put("otlp_logs", request.SerializeToString())
+        self.put("otlp_logs", request.SerializeToString())
         self.counts["logs"] += len(attributes)
 
     def add_bad(self) -> None:
         """A request in which one record can never be a row."""
-        self._put("otlp_logs", logs(log_record(0), log_record(0, trace_id=b"short")))
+        self.put("otlp_logs", logs(log_record(0), log_record(0, trace_id=b"short")))
         self.counts["logs"] += 1
         self.counts["bad"] += 1
 
-    def _put(self, topic: str, body: bytes) -> None:
+    def put(self, topic: str, body: bytes) -> None:
         record = Record(offset=0, timestamp_ms=CLOCK.wall_ms(), key=None, value=body)
         self.log.append(topic, append_of_records([record])).result()
 
@@ -107,12 +107,15 @@ class World:
 
 @contextmanager
 def both_tiers(
-    folder: Path, hot: HotConfig | None = None, promotions: Promotions = NO_PROMOTIONS
+    folder: Path,
+    hot: HotConfig | None = None,
+    promotions: Promotions = NO_PROMOTIONS,
+    topics: tuple[str, ...] = ("otlp_logs", "otlp_spans"),
 ) -> Iterator[World]:
     with ExitStack() as stack:
         disk = RealDisk(folder)
         log = stack.enter_context(Log.open(disk, clock=CLOCK, rand=random.SystemRandom()))
-        for topic in ("otlp_logs", "otlp_spans"):
+        for topic in topics:
             if topic not in {each.name for each in log.topics()}:
                 log.create_topic(topic, TopicConfig(awaits_lake=True))
         schemas = tables_with(promotions)

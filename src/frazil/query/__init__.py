@@ -33,6 +33,7 @@ from frazil.query.prometheus.directory import MetricDirectory
 from frazil.query.prometheus.exemplars import SeriesExemplars, series_exemplars
 from frazil.query.prometheus.labels import KnownLabels
 from frazil.query.prometheus.names import unescaped
+from frazil.query.prometheus.query_tree import query_tree
 from frazil.query.prometheus.selectors import selector_matchers
 from frazil.query.prometheus.series_listing import SeriesListing
 from frazil.query.prometheus.table_points import TablePointSource
@@ -210,6 +211,7 @@ __all__ = [
     "prettified",
     "query_conditions",
     "query_names",
+    "query_tree",
     "refuse_bare_names",
     "register_tables",
     "register_views",

@@ -11,7 +11,7 @@ import numpy as np
 from frazil.errors import Rejected
 from frazil.query.promql.answer import Answer, SeriesPoints
 from frazil.query.promql.evaluate import evaluate_instant, evaluate_range
-from frazil.query.promql.histogram import Buckets, Histogram
+from frazil.query.promql.histogram import BucketCounts, NativeHistogram
 from frazil.query.promql.points import LabelSet
 from tests.query.promql.memory import MemoryPoints, custom_histograms, is_end
 from tests.query.promql.notation import Point, number, series_of
@@ -200,7 +200,7 @@ def is_close(one: float, other: float) -> bool:
     return apart / min(total, 1.7976931348623157e308) < TOLERANCE
 
 
-def difference(wanted: Histogram, found: Histogram, has_hint: bool) -> str:
+def difference(wanted: NativeHistogram, found: NativeHistogram, has_hint: bool) -> str:
     """Return in what two histograms differ."""
     pairs = [
         ("schema", wanted.schema, found.schema),
@@ -225,7 +225,7 @@ def difference(wanted: Histogram, found: Histogram, has_hint: bool) -> str:
     return ""
 
 
-def _bucket_difference(wanted: Buckets, found: Buckets) -> str:
+def _bucket_difference(wanted: BucketCounts, found: BucketCounts) -> str:
     is_same = len(wanted.counts) == len(found.counts) and (
         not len(wanted.counts) or wanted.first == found.first
     )

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import re2
 
-from frazil.query.promql.histogram import CUSTOM_SCHEMA, Histogram, ResetHint, buckets_of
+from frazil.query.promql.histogram import CUSTOM_SCHEMA, NativeHistogram, ResetHint, buckets_of
 from frazil.query.promql.histogram_sums import is_reset
 from frazil.query.promql.points import LabelMatcher, LabelSet, PointSet
 from tests.query.promql.notation import STALE, Point
 
-Value = float | Histogram
+Value = float | NativeHistogram
 
 
 class MemoryPoints:
@@ -49,12 +49,14 @@ class MemoryPoints:
                 times += chosen
                 values += [points[time] for time in chosen]
                 starts.append(len(times))
-        histograms = [each if isinstance(each, Histogram) else None for each in values]
+        histograms = [each if isinstance(each, NativeHistogram) else None for each in values]
         return PointSet(
             labels=labels,
             starts=np.array(starts, np.int64),
             times_ms=np.array(times, np.int64),
-            values=np.array([0.0 if isinstance(each, Histogram) else each for each in values]),
+            values=np.array(
+                [0.0 if isinstance(each, NativeHistogram) else each for each in values]
+            ),
             is_delta=np.array([key in self.deltas for key in labels], np.bool_),
             histograms=histograms if any(histograms) else None,
         )
@@ -74,15 +76,15 @@ def with_hints(points: Mapping[int, Value]) -> dict[int, Value]:
     previous: Value | None = None
     for time in sorted(points):
         point = points[time]
-        if isinstance(point, Histogram) and point.hint is not ResetHint.GAUGE:
-            continues = isinstance(previous, Histogram) and _continues(point, previous)
+        if isinstance(point, NativeHistogram) and point.hint is not ResetHint.GAUGE:
+            continues = isinstance(previous, NativeHistogram) and _continues(point, previous)
             point = replace(point, hint=ResetHint.NOT_RESET if continues else ResetHint.UNKNOWN)
         found[time] = point
         previous = points[time]
     return found
 
 
-def _continues(point: Histogram, previous: Histogram) -> bool:
+def _continues(point: NativeHistogram, previous: NativeHistogram) -> bool:
     if previous.hint is ResetHint.GAUGE or point.hint is ResetHint.RESET:
         return False
     if (point.schema, point.zero_threshold, point.bounds) != (
@@ -115,7 +117,7 @@ def custom_histograms(
     }
 
 
-def _custom(parts: dict[str, float]) -> Histogram:
+def _custom(parts: dict[str, float]) -> NativeHistogram:
     total = parts.pop("sum", 0.0)
     count = parts.pop("count", None)
     buckets: list[tuple[float, float]] = []
@@ -130,7 +132,7 @@ def _custom(parts: dict[str, float]) -> Histogram:
     if not buckets:
         buckets = [(np.inf, count or 0.0)]
     counts = np.diff(np.array([value for _, value in buckets]), prepend=0.0)
-    return Histogram(
+    return NativeHistogram(
         schema=CUSTOM_SCHEMA,
         count=buckets[-1][1] if count is None else count,
         sum=total,

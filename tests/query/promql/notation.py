@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frazil.query.promql.histogram import Histogram, ResetHint, buckets_of
+from frazil.query.promql.histogram import NativeHistogram, ResetHint, buckets_of
 from frazil.query.promql.histogram_sums import added, subtracted
 from frazil.query.promql.points import LabelSet
 
@@ -36,7 +36,7 @@ class Point(NamedTuple):
     """A point of the notation; both None if it is left out."""
 
     value: float | None
-    histogram: Histogram | None = None
+    histogram: NativeHistogram | None = None
     has_hint: bool = False
 
 
@@ -110,7 +110,7 @@ def _histograms(match: re.Match[str], times: int) -> Iterator[Point]:
             first = replace(combined.histogram, hint=hint)
 
 
-def histogram_of(text: str) -> Histogram:
+def histogram_of(text: str) -> NativeHistogram:
     """Read a histogram such as {{schema:1 count:3 buckets:[1 2]}}."""
     fields = dict(_FIELD.findall(text[2:-2]))
     lists = {
@@ -119,7 +119,7 @@ def histogram_of(text: str) -> Histogram:
         if value.startswith("[")
     }
     none = np.zeros(0)
-    return Histogram(
+    return NativeHistogram(
         schema=int(fields.get("schema", 0)),
         count=float(fields.get("count", 0)),
         sum=float(fields.get("sum", 0)),

@@ -7,6 +7,8 @@ reading their labels; never stored.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -70,7 +72,7 @@ def _add_maps(
 
 
 @inlined
-def _mixed(first: int, second: int, word: int) -> tuple[int, int]:
+def _mixed(first: Any, second: Any, word: Any) -> tuple[Any, Any]:
     first = (first ^ word) * _FIRST
     first ^= (first >> 32) & _MASK_32
     second = (second + word) * _SECOND
@@ -79,7 +81,7 @@ def _mixed(first: int, second: int, word: int) -> tuple[int, int]:
 
 
 @inlined
-def _add_block(first: int, second: int, address: int, length: int) -> tuple[int, int]:
+def _add_block(first: Any, second: Any, address: Any, length: Any) -> tuple[Any, Any]:
     at = np.int64(0)
     while at + 8 <= length:
         first, second = _mixed(first, second, word_at(address + at))
@@ -93,7 +95,7 @@ def _add_block(first: int, second: int, address: int, length: int) -> tuple[int,
 
 
 @inlined
-def _closed(lane: int) -> int:
+def _closed(lane: Any) -> Any:
     lane ^= (lane >> 33) & _MASK_31
     lane *= _LAST
     return lane ^ ((lane >> 32) & _MASK_32)

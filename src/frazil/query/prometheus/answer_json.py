@@ -16,7 +16,7 @@ from frazil.model.arrow import write_double, write_integer
 from frazil.model.protobuf import compiled, part, put_byte
 from frazil.query.prometheus.kernels import Bools, Floats, Longs
 from frazil.query.promql.answer import Answer, SeriesPoints
-from frazil.query.promql.histogram import Histogram, slices_of
+from frazil.query.promql.histogram import NativeHistogram, slices_of
 from frazil.query.promql.numbers import positional
 from frazil.query.promql.points import LabelSet
 
@@ -92,7 +92,7 @@ def _mixed(series: SeriesPoints, is_vector: bool) -> bytes:
     return _one(series.labels, b",".join(parts))
 
 
-def _histogram(histogram: Histogram) -> dict[str, object]:
+def _histogram(histogram: NativeHistogram) -> dict[str, object]:
     slices = slices_of(histogram)
     buckets = [
         [_rule(histogram, lower, upper), *map(_number, (lower, upper, count))]
@@ -102,7 +102,7 @@ def _histogram(histogram: Histogram) -> dict[str, object]:
     return {**found, "buckets": buckets} if buckets else {**found}
 
 
-def _rule(histogram: Histogram, lower: float, upper: float) -> int:
+def _rule(histogram: NativeHistogram, lower: float, upper: float) -> int:
     if histogram.is_custom:
         return _OPEN_LEFT
     threshold = histogram.zero_threshold

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from frazil.model import NS_PER_MS, Clock
-from frazil.query.prometheus.families import Family, families_of
+from frazil.query.prometheus.families import MetricFamily, families_of
 from frazil.query.search.filters import Ask
 
 AGE_MS = 15_000
@@ -32,7 +32,7 @@ class _Read:
     until_ms: int
     read_ms: int
     cost_ms: int
-    families: tuple[Family, ...]
+    families: tuple[MetricFamily, ...]
 
     @property
     def keep_ms(self) -> int:
@@ -52,8 +52,12 @@ class MetricDirectory:
         self._reads: deque[_Read] = deque(maxlen=KEPT_MAX)
 
     def families(
-        self, ask: Ask, after_ms: int, until_ms: int, has_wanted: Callable[[Sequence[Family]], bool]
-    ) -> tuple[Family, ...]:
+        self,
+        ask: Ask,
+        after_ms: int,
+        until_ms: int,
+        has_wanted: Callable[[Sequence[MetricFamily]], bool],
+    ) -> tuple[MetricFamily, ...]:
         """Return the metrics with points in (after_ms, until_ms], and maybe some without. Reads
         again if what is remembered lacks what is wanted."""
         known = self._known(after_ms, until_ms)

@@ -1,4 +1,4 @@
-"""Family: a metric of the tables, and the names that its series have in Prometheus.
+"""MetricFamily: a metric of the tables, and the names that its series have in Prometheus.
 
     type                    series
     gauge, sum              name
@@ -53,7 +53,7 @@ PARTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class MetricFamily:
     """A metric. The same name with another type or unit is another one."""
 
     metric_name: str
@@ -88,7 +88,7 @@ class Family:
         return self.has_delta and not self.has_cumulative
 
 
-RESOURCES = Family(
+RESOURCES = MetricFamily(
     metric_name="", metric_type="resource", unit="", is_monotonic=False, name=TARGET_INFO
 )
 """The resources of all metrics, as the series `target_info`."""
@@ -98,21 +98,21 @@ RESOURCES = Family(
 class FoundSeries:
     """Series of a metric that a selector names."""
 
-    family: Family
+    family: MetricFamily
     part: SeriesPart
     name: str
     keeps_labels: bool = False
     """Whether labels keep the names that OpenTelemetry gives them."""
 
 
-def families_of(rows: Iterable[dict[str, Any]]) -> list[Family]:
+def families_of(rows: Iterable[dict[str, Any]]) -> list[MetricFamily]:
     """Return the metrics, from rows with their columns and the number of their points."""
     found: dict[tuple[str, str, str, bool], list[dict[str, Any]]] = {}
     for row in rows:
         key = (row["metric_name"], row["metric_type"], row["unit"] or "", bool(row["is_monotonic"]))
         found.setdefault(key, []).append(row)
     return [
-        Family(
+        MetricFamily(
             metric_name=key[0],
             metric_type=key[1],
             unit=key[2],
@@ -129,14 +129,16 @@ def families_of(rows: Iterable[dict[str, Any]]) -> list[Family]:
     ]
 
 
-def all_series(families: Iterable[Family]) -> Iterator[FoundSeries]:
+def all_series(families: Iterable[MetricFamily]) -> Iterator[FoundSeries]:
     """Yield the series of all metrics, by Prometheus' names."""
     for family in families:
         for suffix, part in PARTS[family.metric_type].items():
             yield FoundSeries(family=family, part=part, name=family.name + suffix)
 
 
-def find_series(families: Iterable[Family], matchers: Sequence[LabelMatcher]) -> list[FoundSeries]:
+def find_series(
+    families: Iterable[MetricFamily], matchers: Sequence[LabelMatcher]
+) -> list[FoundSeries]:
     """Return the series whose names match. Only `=` finds names of OpenTelemetry."""
     tests = [test_of(matcher) for matcher in matchers if matcher.name == NAME]
     every = [*all_series(families), *all_series([RESOURCES])]

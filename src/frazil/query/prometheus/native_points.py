@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from frazil.query.promql.histogram import NO_BUCKETS, Buckets, Histogram, buckets_of
+from frazil.query.promql.histogram import NO_BUCKETS, BucketCounts, NativeHistogram, buckets_of
 
 HISTOGRAM_COLUMNS = (
     "sum",
@@ -26,17 +26,17 @@ ZERO_THRESHOLD = 1e-128
 """What Prometheus takes for a histogram that has none of its own."""
 
 
-def histograms_of(table: pa.Table) -> list[Histogram | None]:
+def histograms_of(table: pa.Table) -> list[NativeHistogram | None]:
     """Return a histogram per row; None for the end of a series."""
     return [_histogram(row) for row in table.select([*HISTOGRAM_COLUMNS, "value"]).to_pylist()]
 
 
-def _histogram(row: Mapping[str, Any]) -> Histogram | None:
+def _histogram(row: Mapping[str, Any]) -> NativeHistogram | None:
     scale = row["scale"] or 0
     if row["value"] is None:
         return None
     merged = max(0, scale - SCALE_MAX)
-    return Histogram(
+    return NativeHistogram(
         schema=scale - merged,
         count=row["value"],
         sum=row["sum"] or 0.0,
@@ -47,7 +47,7 @@ def _histogram(row: Mapping[str, Any]) -> Histogram | None:
     )
 
 
-def _buckets(offset: int | None, counts: list[int] | None, merged: int) -> Buckets:
+def _buckets(offset: int | None, counts: list[int] | None, merged: int) -> BucketCounts:
     """Return buckets; 2^merged of them become one. Ours end where OTLP's begin."""
     if not counts:
         return NO_BUCKETS

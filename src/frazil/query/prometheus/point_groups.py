@@ -9,7 +9,7 @@ import numpy as np
 
 from frazil.errors import TooLarge
 from frazil.query.prometheus.kernels import DROPPED, Floats, Ints, Longs, sort_points
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.points import LabelSet, PointSet
 
 STALE_NAN_BITS = 0x7FF0000000000002
@@ -28,7 +28,7 @@ class PointGroup:
     ranks: Longs
     """Of several points with the same time, the one with the least rank counts."""
     values: Floats
-    histograms: Sequence[Histogram | None] | None = None
+    histograms: Sequence[NativeHistogram | None] | None = None
 
 
 def point_set_of(groups: Sequence[PointGroup], *, series_max: int) -> PointSet:
@@ -84,10 +84,10 @@ def _joined(parts: Sequence[np.ndarray], kind: type[np.generic]) -> np.ndarray:
     return np.concatenate([np.empty(0, kind), *parts]).astype(kind, copy=False)
 
 
-def _histograms(groups: Sequence[PointGroup], order: Longs) -> list[Histogram | None] | None:
+def _histograms(groups: Sequence[PointGroup], order: Longs) -> list[NativeHistogram | None] | None:
     if all(group.histograms is None for group in groups):
         return None
-    every: list[Histogram | None] = []
+    every: list[NativeHistogram | None] = []
     for group in groups:
         every += group.histograms or [None] * len(group.values)
     return [every[row] for row in order.tolist()]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from frazil.query.prometheus.directory import MetricDirectory, time_condition
-from frazil.query.prometheus.families import RESOURCES, Family, all_series
+from frazil.query.prometheus.families import RESOURCES, MetricFamily, all_series
 from frazil.query.prometheus.labels import (
     INSTANCE_LABEL,
     JOB_LABEL,
@@ -24,6 +24,7 @@ from frazil.query.promql.points import LabelMatcher, LabelSet
 from frazil.query.search.filters import Ask, text
 
 Selectors = Sequence[Sequence[LabelMatcher]]
+_SPAN_LABELS = frozenset(label for series in SPAN_SERIES for label in series.labels)
 _MAPS = ("attributes", "resource_attributes")
 _IDENTITY = ("service.name", "service.namespace", "service.instance.id")
 
@@ -53,6 +54,10 @@ class SeriesListing:
         self._directory = directory
         self._range_ms = (after_ms, until_ms)
 
+    def is_empty(self) -> bool:
+        """Return whether there are no metrics."""
+        return not self._families()
+
     def series(self, selectors: Selectors) -> list[LabelSet]:
         """Return the series that match any selector."""
         found: set[LabelSet] = set()
@@ -65,7 +70,7 @@ class SeriesListing:
         if selectors:
             return sorted({name for labels in self.series(selectors) for name, _ in labels})
         families = self._families()
-        names = {NAME, *(each for series in SPAN_SERIES for each in series.labels)}
+        names = {NAME, *_SPAN_LABELS}
         types = {family.metric_type for family in families}
         names |= {LE} if "histogram" in types else set()
         names |= {QUANTILE} if "summary" in types else set()
@@ -85,7 +90,7 @@ class SeriesListing:
             found = self._attribute_values(name)
             if found is not None:
                 return found
-            selectors = [[LabelMatcher(name, "!=", "")]]
+            selectors = [[LabelMatcher(name, "!=", ""), *_only_with(name)]]
         escaped = label_name_of(name)
         return sorted(
             {
@@ -113,7 +118,7 @@ class SeriesListing:
         found[RESOURCES.name] = [MetricMetadata(type="gauge", help="Target metadata", unit="")]
         return {key: found[key] for key in sorted(found) if name in (None, key)}
 
-    def _families(self) -> tuple[Family, ...]:
+    def _families(self) -> tuple[MetricFamily, ...]:
         return self._directory.families(self._ask, *self._range_ms, bool)
 
     def _metric_names(self) -> Iterable[str]:
@@ -136,7 +141,7 @@ class SeriesListing:
     def _attribute_values(self, name: str) -> list[str] | None:
         """Return the values of a label that one attribute of points alone has; None if there may be
         others."""
-        if name in (LE, QUANTILE) or name in {each for one in SPAN_SERIES for each in one.labels}:
+        if name in (LE, QUANTILE) or name in _SPAN_LABELS:
             return None
         if name in (JOB_LABEL, INSTANCE_LABEL):
             return self._identities(name)
@@ -175,3 +180,10 @@ class SeriesListing:
             (row["metric_name"], row["metric_type"]): row["description"] or ""
             for row in rows.to_pylist()
         }
+
+
+def _only_with(name: str) -> list[LabelMatcher]:
+    """Conditions on the names of series that alone have a label."""
+    if name == LE:
+        return [LabelMatcher(NAME, "=~", ".+_bucket")]
+    return [LabelMatcher(NAME, "=~", "traces_.+")] if name in _SPAN_LABELS else []

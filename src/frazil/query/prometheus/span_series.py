@@ -57,6 +57,11 @@ class SpanSeries:
     help: str
 
     @property
+    def every_label(self) -> tuple[str, ...]:
+        """Return the labels, with that of buckets."""
+        return (*self.labels, LE) if self.value is _Value.BUCKETS else self.labels
+
+    @property
     def family_name(self) -> str:
         """Return the name without the suffix of a histogram's part."""
         if self.prometheus_type == "counter":
@@ -112,9 +117,17 @@ SPAN_SERIES = (
 
 
 def find_span_series(matchers: Sequence[LabelMatcher]) -> list[SpanSeries]:
-    """Return the series whose names match."""
-    tests = [test_of(matcher) for matcher in matchers if matcher.name == NAME]
-    return [series for series in SPAN_SERIES if all(test(series.name) for test in tests)]
+    """Return the series whose names match, and that may have the labels."""
+    tests = [(matcher.name, test_of(matcher)) for matcher in matchers]
+    return [
+        series
+        for series in SPAN_SERIES
+        if all(
+            test(series.name if name == NAME else "")
+            for name, test in tests
+            if name not in series.every_label
+        )
+    ]
 
 
 def read_span_series(

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from frazil.query.prometheus.directory import MetricDirectory
 from frazil.query.prometheus.families import (
-    Family,
     FoundSeries,
+    MetricFamily,
     SeriesPart,
     find_series,
     is_equal_name,
@@ -88,7 +88,7 @@ class TablePointSource:
         """Return the series whose names match."""
         is_named = any(is_equal_name(matcher) for matcher in matchers)
 
-        def has_wanted(families: Sequence[Family]) -> bool:
+        def has_wanted(families: Sequence[MetricFamily]) -> bool:
             return not is_named or bool(find_series(families, matchers))
 
         families = self._directory.families(self._ask, after_ms, until_ms, has_wanted)

@@ -9,6 +9,7 @@
 
     tokens.py       tokens with their positions
     syntax.py       the syntax tree
+    syntax_json.py  the syntax tree as JSON
     parser.py       from the tree of promql-parser to ours
 
     evaluator.py    Evaluator: the value of each expression
@@ -29,7 +30,7 @@
     binary.py           operators between vectors, with matching
     classic_histograms.py  histogram_quantile and histogram_fraction
 
-    histogram.py         Histogram: one point of a native histogram
+    histogram.py         NativeHistogram: one point of a native histogram
     histogram_sums.py    sums, differences, counter resets
     histogram_values.py  quantiles, fractions, trimming
     histogram_text.py    a histogram as the value of a label

@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from frazil.query.promql.evaluation import Evaluation
 from frazil.query.promql.failures import FailedQuery
-from frazil.query.promql.histogram import Histogram, ResetHint
+from frazil.query.promql.histogram import NativeHistogram, ResetHint
 from frazil.query.promql.histogram_sums import averaged, summed
 from frazil.query.promql.histogram_text import histogram_text
 from frazil.query.promql.kernels import groups
@@ -35,6 +36,7 @@ from frazil.query.promql.numbers import positional
 from frazil.query.promql.points import LabelSet
 from frazil.query.promql.syntax import Aggregation, TextLiteral
 from frazil.query.promql.vectors import Objects, Vector, empty, floats, no_histograms
+from frazil.results import CancelToken
 
 _LONG_MAX = 2.0**63
 CHOICES = frozenset(("topk", "bottomk", "limitk"))
@@ -50,6 +52,7 @@ class _Grouped:
     rows: Longs
     labels: list[LabelSet]
     notes: Notes
+    cancel: CancelToken
     begin: int
 
     @property
@@ -77,8 +80,7 @@ def aggregate(
     aggregation: Aggregation,
     vector: Vector,
     parameter: Floats | str | None,
-    notes: Notes,
-    is_instant: bool,
+    evaluation: Evaluation,
 ) -> Vector:
     """Evaluate an aggregation of a vector."""
     if isinstance(parameter, str):
@@ -90,7 +92,13 @@ def aggregate(
     numbers, keys = group_numbers(_key(labels, aggregation) for labels in vector.labels)
     begin = aggregation.expression.begin
     grouped = _Grouped(
-        aggregation.operator, vector, given(np.array(numbers, np.int64)), keys, notes, begin
+        aggregation.operator,
+        vector,
+        given(np.array(numbers, np.int64)),
+        keys,
+        evaluation.notes,
+        evaluation.cancel,
+        begin,
     )
     if parameter is None:
         return _PLAIN[aggregation.operator](grouped)
@@ -98,7 +106,7 @@ def aggregate(
         at = begin if aggregation.parameter is None else aggregation.parameter.begin
         return _quantile(grouped, parameter, at)
     grouped.begin = aggregation.begin
-    return _chosen(grouped, parameter, is_instant)
+    return _chosen(grouped, parameter, evaluation.is_instant)
 
 
 def _sum(grouped: _Grouped) -> Vector:
@@ -132,6 +140,7 @@ def _histogram_sums(grouped: _Grouped, chosen: Flags, is_mean: bool) -> Objects:
         return found
     are_histograms = grouped.vector.are_histograms()
     for group, step in zip(*np.nonzero(chosen), strict=True):
+        grouped.cancel.check()
         members = np.flatnonzero((grouped.rows == group) & are_histograms[:, step])
         total = _histogram_sum(grouped, members, list(all_histograms[members, step]), is_mean)
         found[group, step] = total
@@ -139,8 +148,8 @@ def _histogram_sums(grouped: _Grouped, chosen: Flags, is_mean: bool) -> Objects:
 
 
 def _histogram_sum(
-    grouped: _Grouped, members: Longs, points: list[Histogram], is_mean: bool
-) -> Histogram | None:
+    grouped: _Grouped, members: Longs, points: list[NativeHistogram], is_mean: bool
+) -> NativeHistogram | None:
     total = averaged(points) if is_mean else summed(points)
     if total is None:
         other = next(

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, exist
 from frazil.query.promql.points import LabelSet
 from frazil.query.promql.vectors import Objects, Vector
@@ -21,7 +21,7 @@ class SeriesPoints:
     labels: LabelSet
     times_ms: Longs
     values: Floats
-    histograms: list[tuple[int, Histogram]]
+    histograms: list[tuple[int, NativeHistogram]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Answer:
 
     def _row(self, row: int) -> SeriesPoints:
         present = self.present[row]
-        found: list[tuple[int, Histogram]] = []
+        found: list[tuple[int, NativeHistogram]] = []
         are_floats = present
         if self.histograms is not None:
             histograms = self.histograms[row]

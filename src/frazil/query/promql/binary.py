@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from frazil.query.promql.evaluation import Evaluation
 from frazil.query.promql.failures import FailedQuery
-from frazil.query.promql.histogram import Histogram
-from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along
+from frazil.query.promql.histogram import NativeHistogram
+from frazil.query.promql.kernels.arrays import Flags, Floats, any_along
 from frazil.query.promql.labels import METADATA, NAME, drop, keep, label, with_labels, written
-from frazil.query.promql.notes import Notes
 from frazil.query.promql.operators import (
     ARITHMETIC,
     COMPARING,
@@ -36,7 +36,7 @@ class _Computed:
 
 
 def _computed(
-    operation: BinaryOperation, left: Vector, right: Vector, present: Flags, notes: Notes
+    operation: BinaryOperation, left: Vector, right: Vector, present: Flags, evaluation: Evaluation
 ) -> _Computed:
     """Evaluate an operator between the same rows of two vectors."""
     operator = operation.operator
@@ -54,7 +54,7 @@ def _computed(
     are_trimmed_floats = (operator in TRIMMING) & present & ~has_histogram
     if has_histogram.any() or are_trimmed_floats.any():
         special = has_histogram | are_trimmed_floats
-        _compute_histograms(operation, left, right, special, computed, notes)
+        _compute_histograms(operation, left, right, special, computed, evaluation)
     return computed
 
 
@@ -64,21 +64,22 @@ def _compute_histograms(
     right: Vector,
     chosen: Flags,
     computed: _Computed,
-    notes: Notes,
+    evaluation: Evaluation,
 ) -> None:
-    evaluate = HistogramOperator(operation.operator, notes, operation.begin)
+    evaluate = HistogramOperator(operation.operator, evaluation.notes, operation.begin)
     computed.kept = computed.kept.copy()
     computed.histograms = no_histograms(chosen.shape)
     for row, step in zip(*np.nonzero(chosen), strict=True):
+        evaluation.cancel.check()
         outcome = evaluate.between(_value(left, row, step), _value(right, row, step))
         computed.histograms[row, step] = outcome.histogram
         computed.kept[row, step] = outcome.is_kept
         computed.possible[row, step] = outcome.is_possible
 
 
-def _value(vector: Vector, row: int, step: int) -> float | Histogram:
+def _value(vector: Vector, row: int, step: int) -> float | NativeHistogram:
     if vector.histograms is not None and vector.histograms[row, step] is not None:
-        histogram: Histogram = vector.histograms[row, step]
+        histogram: NativeHistogram = vector.histograms[row, step]
         return histogram
     return float(vector.values[row, step])
 
@@ -96,13 +97,17 @@ def _constant(scalar: Floats, like: Vector) -> Vector:
 
 
 def with_scalar(
-    operation: BinaryOperation, vector: Vector, scalar: Floats, is_left: bool, notes: Notes
+    operation: BinaryOperation,
+    vector: Vector,
+    scalar: Floats,
+    is_left: bool,
+    evaluation: Evaluation,
 ) -> Vector:
     """Evaluate an operator between a vector, on the left or not, and a scalar."""
     constant = _constant(scalar, vector)
     left, right = (vector, constant) if is_left else (constant, vector)
     # Prometheus notes types that do not fit, but no trouble with single values.
-    computed = _finished(operation, _computed(operation, left, right, vector.present, notes))
+    computed = _finished(operation, _computed(operation, left, right, vector.present, evaluation))
     is_comparison = operation.operator in COMPARING
     values = computed.values
     if is_comparison and not is_left and not operation.is_bool:
@@ -121,7 +126,7 @@ def _signature(labels: LabelSet, matching: Matching) -> LabelSet:
 
 
 def between_vectors(
-    operation: BinaryOperation, left: Vector, right: Vector, notes: Notes
+    operation: BinaryOperation, left: Vector, right: Vector, evaluation: Evaluation
 ) -> Vector:
     """Evaluate an operator between two vectors."""
     if operation.operator in ("and", "or", "unless"):
@@ -129,19 +134,28 @@ def between_vectors(
     is_swapped = operation.matching.cardinality == "one-to-many"
     many, one = (right, left) if is_swapped else (left, right)
     both = any_along(many.present, 0) & any_along(one.present, 0)
-    _check_one_side(operation, one, both)
-    pairs = _pairs(operation.matching, many, one)
-    if not len(pairs[0]):
+    ones = _by_signature(one, operation.matching)
+    _check_one_side(operation, one, ones, both)
+    pairs = [
+        (row, other, signature)
+        for signature, rows in _by_signature(many, operation.matching).items()
+        for row in rows
+        for other in ones.get(signature, ())
+    ]
+    if not pairs:
         return empty(left.steps)
-    many_rows, one_rows = many.rows(pairs[0]), one.rows(pairs[1])
+    pairs.sort()
+    many_rows = many.rows(np.array([row for row, _, _ in pairs]))
+    one_rows = one.rows(np.array([row for _, row, _ in pairs]))
     present = many_rows.present & one_rows.present
     sides = (one_rows, many_rows) if is_swapped else (many_rows, one_rows)
-    computed = _computed(operation, *sides, present, notes)
+    computed = _computed(operation, *sides, present, evaluation)
     labels = [
         _result_labels(operation, *pair)
         for pair in zip(many_rows.labels, one_rows.labels, strict=True)
     ]
-    _check_matches(operation.matching, many_rows.labels, labels, computed.possible)
+    signatures = [signature for _, _, signature in pairs]
+    _check_matches(operation.matching, signatures, labels, computed.possible)
     computed = _finished(operation, computed)
     keeps_flag = operation.operator in COMPARING and not operation.is_bool
     unnamed = many_rows.unnamed if keeps_flag else np.full(len(labels), operation.is_bool)
@@ -149,36 +163,29 @@ def between_vectors(
     return merged(found.rows(any_along(found.present, 1)))
 
 
-def _pairs(matching: Matching, many: Vector, one: Vector) -> tuple[Longs, Longs]:
-    """Rows of both sides that belong together."""
-    ones = defaultdict(list)
-    for row, labels in enumerate(one.labels):
-        ones[_signature(labels, matching)].append(row)
-    pairs = [
-        (row, other)
-        for row, labels in enumerate(many.labels)
-        for other in ones.get(_signature(labels, matching), ())
-    ]
-    rows = np.array(pairs, np.int64).reshape(-1, 2)
-    return rows[:, 0], rows[:, 1]
+def _by_signature(vector: Vector, matching: Matching) -> dict[LabelSet, list[int]]:
+    """The rows that belong together."""
+    rows = defaultdict(list)
+    for row, labels in enumerate(vector.labels):
+        rows[_signature(labels, matching)].append(row)
+    return rows
 
 
-def _check_one_side(operation: BinaryOperation, one: Vector, both: Flags) -> None:
+def _check_one_side(
+    operation: BinaryOperation, one: Vector, ones: dict[LabelSet, list[int]], both: Flags
+) -> None:
     """At most one series of the side of which there is one may have a value for a match."""
-    matching = operation.matching
-    groups = defaultdict(list)
-    for row, labels in enumerate(one.labels):
-        groups[_signature(labels, matching)].append(row)
-    for rows in groups.values():
+    for match, rows in ones.items():
+        if len(rows) < 2:
+            continue
         crowded = (one.present[rows].sum(axis=0) > 1) & both
-        if len(rows) < 2 or not crowded.any():
+        if not crowded.any():
             continue
         step = int(np.argmax(crowded))
         first, second = sorted(written(one.labels[row]) for row in rows if one.present[row, step])[
             :2
         ]
-        match = _signature(one.labels[rows[0]], matching)
-        side = "left" if matching.cardinality == "one-to-many" else "right"
+        side = "left" if operation.matching.cardinality == "one-to-many" else "right"
         raise FailedQuery(
             f"found duplicate series for the match group {written(match)} on the {side} hand-side"
             f" of the operation: [{first}, {second}];many-to-many matching not allowed: matching"
@@ -187,13 +194,13 @@ def _check_one_side(operation: BinaryOperation, one: Vector, both: Flags) -> Non
 
 
 def _check_matches(
-    matching: Matching, many: list[LabelSet], labels: list[LabelSet], possible: Flags
+    matching: Matching, signatures: list[LabelSet], labels: list[LabelSet], possible: Flags
 ) -> None:
     """At most one series of the other side may match, unless grouping is asked for."""
     is_single = matching.cardinality == "one-to-one"
     groups = defaultdict(list)
-    for row, (source, result) in enumerate(zip(many, labels, strict=True)):
-        groups[_signature(source, matching), () if is_single else result].append(row)
+    for row, (signature, result) in enumerate(zip(signatures, labels, strict=True)):
+        groups[signature, () if is_single else result].append(row)
     for rows in groups.values():
         if len(rows) > 1 and (possible[rows].sum(axis=0) > 1).any():
             raise FailedQuery(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from frazil.query.promql import histogram_values
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.evaluation import Evaluation
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.histogram_values import Problem
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, given
 from frazil.query.promql.kernels.buckets import bucket_fractions, bucket_quantiles
@@ -19,6 +20,7 @@ from frazil.query.promql.notes import Notes, bad_quantile
 from frazil.query.promql.numbers import short
 from frazil.query.promql.points import LabelSet
 from frazil.query.promql.vectors import Vector, floats, stacked
+from frazil.results import CancelToken
 
 _PROBLEMS: dict[Problem, str] = {
     "no result": "input to histogram_quantile has NaN observations, result is NaN",
@@ -49,6 +51,7 @@ class Distributions:
     native: Vector
     native_present: Flags
     notes: Notes
+    cancel: CancelToken
     begin: int
     times: Longs
 
@@ -60,8 +63,9 @@ def _bound(text: str) -> float | None:
         return None
 
 
-def distributions_of(vector: Vector, notes: Notes, begin: int, times: Longs) -> Distributions:
+def distributions_of(vector: Vector, evaluation: Evaluation, begin: int) -> Distributions:
     """Find the histograms of a vector; a series without a bound is not part of one."""
+    notes = evaluation.notes
     are_floats, native_present = vector.are_floats(), vector.are_histograms()
     buckets: dict[LabelSet, list[tuple[float, int]]] = defaultdict(list)
     for row in np.flatnonzero(any_along(are_floats, 1)):
@@ -85,7 +89,9 @@ def distributions_of(vector: Vector, notes: Notes, begin: int, times: Longs) -> 
             for other in rows:
                 are_floats[other] &= ~both
     classic = _classic(vector, buckets, are_floats)
-    return Distributions(classic, vector, native_present, notes, begin, times)
+    return Distributions(
+        classic, vector, native_present, notes, evaluation.cancel, begin, evaluation.times
+    )
 
 
 def _classic(
@@ -153,7 +159,7 @@ def fractions(distributions: Distributions, lower: Floats, upper: Floats) -> Vec
         given(upper),
     )
 
-    def of_native(histogram: Histogram, step: int) -> tuple[float, Problem]:
+    def of_native(histogram: NativeHistogram, step: int) -> tuple[float, Problem]:
         return histogram_values.fraction(lower[step], upper[step], histogram)
 
     return stacked(
@@ -162,12 +168,13 @@ def fractions(distributions: Distributions, lower: Floats, upper: Floats) -> Vec
 
 
 def _of_native(
-    distributions: Distributions, function: Callable[[Histogram, int], tuple[float, Problem]]
+    distributions: Distributions, function: Callable[[NativeHistogram, int], tuple[float, Problem]]
 ) -> Vector:
     native, present = distributions.native, distributions.native_present
     values = np.zeros(present.shape)
     if native.histograms is not None:
         for row, step in zip(*np.nonzero(present), strict=True):
+            distributions.cancel.check()
             value, problem = function(native.histograms[row, step], int(step))
             values[row, step] = value
             if problem:

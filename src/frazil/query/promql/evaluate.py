@@ -8,10 +8,10 @@ import numpy as np
 
 from frazil.errors import Malformed, TooLarge
 from frazil.query.promql.answer import Answer, SeriesPoints, grid_answer
-from frazil.query.promql.evaluation import Evaluation, PromqlLimits, Window
+from frazil.query.promql.evaluation import Evaluation, PromqlLimits, QueryWindow
 from frazil.query.promql.evaluator import Evaluator
 from frazil.query.promql.kernels.arrays import Longs, given
-from frazil.query.promql.parser import parse
+from frazil.query.promql.parser import TIME_MS_MAX, parse
 from frazil.query.promql.points import LabelMatcher, PointSet, PointSource
 from frazil.query.promql.range_windows import windows_of
 from frazil.query.promql.selectors import select_ranges
@@ -28,7 +28,8 @@ def evaluate_instant(
     cancel: CancelToken | None = None,
 ) -> Answer:
     """Evaluate a query at one time."""
-    window = Window(time_ms, time_ms, 0, is_instant=True)
+    _check_times(time_ms)
+    window = QueryWindow(time_ms, time_ms, 0, is_instant=True)
     times = np.array([time_ms], np.int64)
     evaluation = _evaluation(source, window, times, limits, cancel)
     with np.errstate(all="ignore"):
@@ -46,6 +47,7 @@ def evaluate_range(
 ) -> Answer:
     """Evaluate a query at each step from a start to an end, which may be one of them."""
     limits = limits or PromqlLimits()
+    _check_times(start_ms, end_ms)
     if step_ms <= 0:
         raise Malformed("zero or negative query resolution step widths are not accepted; use 1s")
     if end_ms < start_ms:
@@ -55,16 +57,22 @@ def evaluate_range(
         raise TooLarge(
             f"the range has {steps} steps, more than {limits.steps_max}; choose a longer step"
         )
-    window = Window(start_ms, end_ms, step_ms, is_instant=False)
+    window = QueryWindow(start_ms, end_ms, step_ms, is_instant=False)
     times = start_ms + step_ms * np.arange(steps, dtype=np.int64)
     evaluation = _evaluation(source, window, times, limits, cancel)
     with np.errstate(all="ignore"):
         return _range_answer(query, parse(query), evaluation)
 
 
+def _check_times(*times_ms: int) -> None:
+    for time_ms in times_ms:
+        if abs(time_ms) > TIME_MS_MAX:
+            raise Malformed(f"{time_ms} ms is not a time of this era; times are in seconds")
+
+
 def _evaluation(
     source: PointSource,
-    window: Window,
+    window: QueryWindow,
     times: Longs,
     limits: PromqlLimits | None,
     cancel: CancelToken | None,
@@ -126,7 +134,7 @@ def _points_answer(
         ranges, ends = select_ranges(expression, evaluation)
     else:
         ranges, ends = Evaluator(evaluation).subquery(expression)
-    windows = windows_of(ranges, ends, expression.range_ms, evaluation.notes, expression.begin)
+    windows = windows_of(ranges, ends, expression.range_ms, evaluation, expression.begin)
     series = []
     for row, labels in enumerate(ranges.labels):
         low, high = windows.first[row, 0], windows.last[row, 0]

@@ -15,6 +15,9 @@ from frazil.query.promql.points import LabelMatcher, PointSet, PointSource
 from frazil.query.promql.syntax import At
 from frazil.results import CancelToken
 
+HISTOGRAM_SAMPLES = 20
+"""What a point counts where some are histograms."""
+
 
 class PromqlLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one query may cost, and how it looks back. Its time is up to the cancel token."""
@@ -33,7 +36,7 @@ class PromqlLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class QueryWindow:
     """The times of a whole query."""
 
     start_ms: int
@@ -54,7 +57,7 @@ class Evaluation:
     source: PointSource
     limits: PromqlLimits
     cancel: CancelToken
-    window: Window
+    window: QueryWindow
     times: Longs
     is_instant: bool
     counts_only: bool | None = None
@@ -109,5 +112,6 @@ class Evaluation:
                 )
             self._read[key] = points
         points = self._read[key]
-        self.count(len(points.times_ms))
+        count = len(points.times_ms)
+        self.count(count if points.histograms is None else count * HISTOGRAM_SAMPLES)
         return points

@@ -19,7 +19,7 @@ from frazil.query.promql.classic_histograms import (
 )
 from frazil.query.promql.evaluation import Evaluation
 from frazil.query.promql.failures import UnsupportedQuery
-from frazil.query.promql.histogram import Histogram, ResetHint, scaled, with_hint
+from frazil.query.promql.histogram import NativeHistogram, ResetHint, scaled, with_hint
 from frazil.query.promql.kernels.arrays import Floats, Longs, given
 from frazil.query.promql.label_functions import (
     absent,
@@ -133,7 +133,7 @@ class Evaluator:
             parameter = value
         vector = self.vector(aggregation.expression)
         self._evaluation.count(vector.present.size)
-        return aggregate(aggregation, vector, parameter, self._notes, self._evaluation.is_instant)
+        return aggregate(aggregation, vector, parameter, self._evaluation)
 
     def _reading(self, counts_only: bool) -> Evaluator:
         evaluation = self._evaluation.counting(counts_only)
@@ -146,11 +146,11 @@ class Evaluator:
             raise Malformed("operators work on numbers, not on texts")
         if isinstance(left, Vector) and isinstance(right, Vector):
             self._evaluation.count(left.present.size + right.present.size)
-            return between_vectors(operation, left, right, self._notes)
+            return between_vectors(operation, left, right, self._evaluation)
         if isinstance(left, Vector) and not isinstance(right, Vector):
-            return with_scalar(operation, left, right, True, self._notes)
+            return with_scalar(operation, left, right, True, self._evaluation)
         if isinstance(right, Vector) and not isinstance(left, Vector):
-            return with_scalar(operation, right, left, False, self._notes)
+            return with_scalar(operation, right, left, False, self._evaluation)
         if isinstance(left, Vector) or isinstance(right, Vector):
             raise AssertionError("a side is either a vector or not")
         return scalars(operation.operator, left, right)
@@ -228,7 +228,7 @@ class Evaluator:
     def _distributed(self, call: FunctionCall) -> Vector:
         inner = call.arguments[0 if call.name == "histogram_quantiles" else -1]
         vector = self._reading(False).vector(inner)
-        distributions = distributions_of(vector, self._notes, inner.begin, self._evaluation.times)
+        distributions = distributions_of(vector, self._evaluation, inner.begin)
         match call.name:
             case "histogram_quantile":
                 q = call.arguments[0]
@@ -291,7 +291,7 @@ class Evaluator:
         )
         parameters = [self.scalar(each) for at, each in enumerate(call.arguments) if at != place]
         argument = bare(call.arguments[place])
-        windows = self._windows(argument, len(parameters) > 0)
+        windows = self._windows(argument, call.arguments[0].begin, len(parameters) > 0)
         if call.name == "absent_over_time":
             matchers: Sequence[LabelMatcher] = ()
             if isinstance(argument, RangeSelector):
@@ -304,7 +304,7 @@ class Evaluator:
             found = RANGE_FUNCTIONS[call.name](windows, parameters)
         return spread(found, self._evaluation.steps)
 
-    def _windows(self, argument: Expression, each_step: bool) -> RangeWindows:
+    def _windows(self, argument: Expression, begin: int, each_step: bool) -> RangeWindows:
         if isinstance(argument, RangeSelector):
             ranges, ends = select_ranges(argument, self._evaluation)
             range_ms = argument.range_ms
@@ -316,7 +316,7 @@ class Evaluator:
         if each_step and len(ends) == 1:
             ends = given(np.repeat(ends, self._evaluation.steps))
         self._evaluation.count(len(ranges.labels) * len(ends))
-        return windows_of(ranges, ends, range_ms, self._notes, argument.begin)
+        return windows_of(ranges, ends, range_ms, self._evaluation, begin)
 
     def subquery(self, subquery: Subquery) -> tuple[Ranges, Longs]:
         """Evaluate the expression of a subquery at all its steps."""
@@ -334,10 +334,10 @@ class Evaluator:
         return ranges_of(_without_hints(value), times), ends
 
 
-def _at(vector: Vector, row: int, step: int) -> Histogram:
+def _at(vector: Vector, row: int, step: int) -> NativeHistogram:
     if vector.histograms is None:
         raise AssertionError("there are no histograms")
-    histogram: Histogram = vector.histograms[row, step]
+    histogram: NativeHistogram = vector.histograms[row, step]
     return histogram
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.histogram_values import variance
 from frazil.query.promql.kernels.arrays import Flags, Floats
 from frazil.query.promql.vectors import Vector, floats
@@ -109,11 +109,11 @@ def dated(name: str, seconds: Floats) -> Floats:
     return np.asarray(_DATES[name](whole), np.float64)
 
 
-def _average(histogram: Histogram) -> float:
+def _average(histogram: NativeHistogram) -> float:
     return float(np.float64(histogram.sum) / np.float64(histogram.count))
 
 
-HISTOGRAM_NUMBERS: Mapping[str, Callable[[Histogram], float]] = {
+HISTOGRAM_NUMBERS: Mapping[str, Callable[[NativeHistogram], float]] = {
     "histogram_avg": _average,
     "histogram_count": lambda histogram: histogram.count,
     "histogram_stddev": lambda histogram: float(np.sqrt(variance(histogram))),
@@ -122,7 +122,7 @@ HISTOGRAM_NUMBERS: Mapping[str, Callable[[Histogram], float]] = {
 }
 
 
-def histogram_numbers(vector: Vector, function: Callable[[Histogram], float]) -> Vector:
+def histogram_numbers(vector: Vector, function: Callable[[NativeHistogram], float]) -> Vector:
     """Apply a function to each histogram; floats are left out."""
     chosen: Flags = vector.are_histograms()
     values = np.zeros(chosen.shape)

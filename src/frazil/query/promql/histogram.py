@@ -1,4 +1,4 @@
-"""Histogram: one point of a native histogram, and what its buckets are."""
+"""NativeHistogram: one point of a native histogram, and what its buckets are."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class ResetHint(Enum):
     GAUGE = "gauge"
 
 
-class Buckets(NamedTuple):
+class BucketCounts(NamedTuple):
     """Counts of neighbouring buckets. Neither the first nor the last is zero."""
 
     first: int
     counts: Counts
 
 
-NO_BUCKETS = Buckets(0, np.empty(0))
+NO_BUCKETS = BucketCounts(0, np.empty(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Histogram:
+class NativeHistogram:
     """Bucket `i` is (base^(i-1), base^i] with base = 2^(2^-schema), as in Prometheus; OTLP's
     bucket `i` is our `i + 1`. With CUSTOM_SCHEMA it is (bounds[i-1], bounds[i]]."""
 
@@ -45,8 +45,8 @@ class Histogram:
     sum: float
     zero_threshold: float = 0.0
     zero_count: float = 0.0
-    positive: Buckets = NO_BUCKETS
-    negative: Buckets = NO_BUCKETS
+    positive: BucketCounts = NO_BUCKETS
+    negative: BucketCounts = NO_BUCKETS
     bounds: tuple[float, ...] = ()
     hint: ResetHint = ResetHint.UNKNOWN
 
@@ -56,15 +56,19 @@ class Histogram:
         return self.schema == CUSTOM_SCHEMA
 
 
-def buckets_of(first: int, counts: Counts) -> Buckets:
+Histogram = NativeHistogram
+Buckets = BucketCounts
+
+
+def buckets_of(first: int, counts: Counts) -> BucketCounts:
     """Return buckets without the zeros at either end."""
     filled = np.flatnonzero(counts)
     if not len(filled):
         return NO_BUCKETS
-    return Buckets(first + int(filled[0]), counts[filled[0] : filled[-1] + 1])
+    return BucketCounts(first + int(filled[0]), counts[filled[0] : filled[-1] + 1])
 
 
-def upper_bound(histogram: Histogram, index: int) -> float:
+def upper_bound(histogram: NativeHistogram, index: int) -> float:
     """Return the upper bound of a bucket; of a negative one, without its sign, the lower one."""
     if histogram.is_custom:
         if index < 0:
@@ -85,7 +89,7 @@ class Slices(NamedTuple):
     counts: Counts
 
 
-def slices_of(histogram: Histogram) -> Slices:
+def slices_of(histogram: NativeHistogram) -> Slices:
     """Return all buckets but empty ones."""
     rows = []
     negative, positive = histogram.negative, histogram.positive
@@ -102,7 +106,7 @@ def slices_of(histogram: Histogram) -> Slices:
     return Slices(filled[:, 0], filled[:, 1], filled[:, 2])
 
 
-def scaled(histogram: Histogram, factor: float) -> Histogram:
+def scaled(histogram: NativeHistogram, factor: float) -> NativeHistogram:
     """Return a histogram with all numbers multiplied."""
     return replace(
         histogram,
@@ -115,7 +119,7 @@ def scaled(histogram: Histogram, factor: float) -> Histogram:
     )
 
 
-def divided(histogram: Histogram, divisor: float) -> Histogram:
+def divided(histogram: NativeHistogram, divisor: float) -> NativeHistogram:
     """Return a histogram with all numbers divided; by zero, it has no buckets."""
     with np.errstate(all="ignore"):
         whole = np.array((histogram.count, histogram.sum, histogram.zero_count)) / divisor
@@ -134,12 +138,12 @@ def divided(histogram: Histogram, divisor: float) -> Histogram:
     )
 
 
-def with_hint(histogram: Histogram, hint: ResetHint) -> Histogram:
+def with_hint(histogram: NativeHistogram, hint: ResetHint) -> NativeHistogram:
     """Return a histogram with another hint."""
     return histogram if histogram.hint is hint else replace(histogram, hint=hint)
 
 
-def is_equal(one: Histogram, other: Histogram) -> bool:
+def is_equal(one: NativeHistogram, other: NativeHistogram) -> bool:
     """Whether two histograms have the same buckets with the same counts, bit by bit."""
     return (
         one.schema == other.schema
@@ -151,7 +155,7 @@ def is_equal(one: Histogram, other: Histogram) -> bool:
     )
 
 
-def _whole(histogram: Histogram) -> Counts:
+def _whole(histogram: NativeHistogram) -> Counts:
     return np.array((histogram.count, histogram.sum, histogram.zero_count))
 
 
@@ -161,7 +165,7 @@ def _has_same_bits(one: Counts, other: Counts) -> bool:
     )
 
 
-def _has_same_buckets(one: Buckets, other: Buckets) -> bool:
+def _has_same_buckets(one: BucketCounts, other: BucketCounts) -> bool:
     if not len(one.counts) or not len(other.counts):
         return len(one.counts) == len(other.counts)
     return one.first == other.first and _has_same_bits(one.counts, other.counts)

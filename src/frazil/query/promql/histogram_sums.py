@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from frazil.query.promql.histogram import (
-    Buckets,
+    BucketCounts,
     Counts,
-    Histogram,
+    NativeHistogram,
     ResetHint,
     buckets_of,
     upper_bound,
@@ -25,29 +25,29 @@ Combination = Callable[[Counts], Counts]
 class Combined(NamedTuple):
     """A histogram made of others."""
 
-    histogram: Histogram
+    histogram: NativeHistogram
     is_reconciled: bool
     """Bounds that not all of them have were left out."""
     is_collision: bool
     """Some began after a reset of their counter, and some did not."""
 
 
-def added(one: Histogram, other: Histogram) -> Combined | None:
+def added(one: NativeHistogram, other: NativeHistogram) -> Combined | None:
     """Return the sum; None if only one has bounds of its own."""
     return _combined([one, other], _total)
 
 
-def subtracted(one: Histogram, other: Histogram) -> Combined | None:
+def subtracted(one: NativeHistogram, other: NativeHistogram) -> Combined | None:
     """Return the difference; None if only one has bounds of its own."""
     return _combined([one, other], lambda rows: rows[0] - rows[1])
 
 
-def summed(histograms: Sequence[Histogram]) -> Combined | None:
+def summed(histograms: Sequence[NativeHistogram]) -> Combined | None:
     """Return the sum of some; None if some but not all have bounds of their own."""
     return _combined(histograms, _total)
 
 
-def averaged(histograms: Sequence[Histogram]) -> Combined | None:
+def averaged(histograms: Sequence[NativeHistogram]) -> Combined | None:
     """Return the mean of some; None if some but not all have bounds of their own."""
     return _combined(histograms, _mean)
 
@@ -70,7 +70,7 @@ def _mean(rows: Counts) -> Counts:
     return total / len(rows)
 
 
-def _combined(histograms: Sequence[Histogram], sum_up: Combination) -> Combined | None:
+def _combined(histograms: Sequence[NativeHistogram], sum_up: Combination) -> Combined | None:
     first = histograms[0]
     if any(each.is_custom != first.is_custom for each in histograms):
         return None
@@ -89,7 +89,9 @@ def _combined(histograms: Sequence[Histogram], sum_up: Combination) -> Combined 
         return Combined(_stacked(histograms, sum_up, hint), is_reconciled, is_collision)
 
 
-def _stacked(histograms: Sequence[Histogram], sum_up: Combination, hint: ResetHint) -> Histogram:
+def _stacked(
+    histograms: Sequence[NativeHistogram], sum_up: Combination, hint: ResetHint
+) -> NativeHistogram:
     positive_first, positive = _grid([each.positive for each in histograms])
     negative_first, negative = _grid([each.negative for each in histograms])
     whole = np.array([(each.count, each.sum, each.zero_count) for each in histograms])
@@ -106,7 +108,7 @@ def _stacked(histograms: Sequence[Histogram], sum_up: Combination, hint: ResetHi
     )
 
 
-def _grid(rows: Sequence[Buckets]) -> tuple[int, Counts]:
+def _grid(rows: Sequence[BucketCounts]) -> tuple[int, Counts]:
     """Rows of counts that begin with the same bucket, and which that is."""
     filled = [row for row in rows if len(row.counts)]
     if not filled:
@@ -133,12 +135,12 @@ def _common_hint(hints: Sequence[ResetHint]) -> tuple[ResetHint, bool]:
     return hint, is_collision
 
 
-def _common_bounds(histograms: Sequence[Histogram]) -> tuple[float, ...]:
+def _common_bounds(histograms: Sequence[NativeHistogram]) -> tuple[float, ...]:
     common = set(histograms[0].bounds).intersection(*(each.bounds for each in histograms[1:]))
     return tuple(bound for bound in histograms[0].bounds if bound in common)
 
 
-def _with_bounds(histogram: Histogram, bounds: tuple[float, ...]) -> Histogram:
+def _with_bounds(histogram: NativeHistogram, bounds: tuple[float, ...]) -> NativeHistogram:
     counts = np.zeros(len(bounds) + 1)
     for at, count in enumerate(histogram.positive.counts):
         top = upper_bound(histogram, histogram.positive.first + at)
@@ -146,7 +148,7 @@ def _with_bounds(histogram: Histogram, bounds: tuple[float, ...]) -> Histogram:
     return replace(histogram, bounds=bounds, positive=buckets_of(0, counts))
 
 
-def _reduced(buckets: Buckets, levels: int) -> Buckets:
+def _reduced(buckets: BucketCounts, levels: int) -> BucketCounts:
     if not levels or not len(buckets.counts):
         return buckets
     index = np.arange(buckets.first, buckets.first + len(buckets.counts))
@@ -156,7 +158,7 @@ def _reduced(buckets: Buckets, levels: int) -> Buckets:
     return buckets_of(int(index[0]), counts)
 
 
-def at_schema(histogram: Histogram, schema: int) -> Histogram:
+def at_schema(histogram: NativeHistogram, schema: int) -> NativeHistogram:
     """Return a histogram with the wider buckets of a lower schema."""
     levels = histogram.schema - schema
     if not levels:
@@ -170,7 +172,7 @@ def at_schema(histogram: Histogram, schema: int) -> Histogram:
     )
 
 
-def _at_common_threshold(histograms: Sequence[Histogram]) -> list[Histogram]:
+def _at_common_threshold(histograms: Sequence[NativeHistogram]) -> list[NativeHistogram]:
     threshold = max(each.zero_threshold for each in histograms)
     while True:
         widened = [at_threshold(each, threshold) for each in histograms]
@@ -180,7 +182,7 @@ def _at_common_threshold(histograms: Sequence[Histogram]) -> list[Histogram]:
         threshold = widest
 
 
-def at_threshold(histogram: Histogram, threshold: float) -> Histogram:
+def at_threshold(histogram: NativeHistogram, threshold: float) -> NativeHistogram:
     """Return a histogram whose zero bucket takes in all buckets that begin below a threshold. It
     ends where the widest of them ends."""
     if threshold == histogram.zero_threshold:
@@ -209,11 +211,11 @@ def at_threshold(histogram: Histogram, threshold: float) -> Histogram:
     )
 
 
-def _without_first(buckets: Buckets, count: int) -> Buckets:
+def _without_first(buckets: BucketCounts, count: int) -> BucketCounts:
     return buckets_of(buckets.first + count, buckets.counts[count:]) if count else buckets
 
 
-def _begin_below(histogram: Histogram, buckets: Buckets, threshold: float) -> int:
+def _begin_below(histogram: NativeHistogram, buckets: BucketCounts, threshold: float) -> int:
     """How many buckets begin below a threshold."""
     count = 0
     while count < len(buckets.counts) and (
@@ -223,7 +225,7 @@ def _begin_below(histogram: Histogram, buckets: Buckets, threshold: float) -> in
     return count
 
 
-def is_reset(current: Histogram, previous: Histogram) -> bool:
+def is_reset(current: NativeHistogram, previous: NativeHistogram) -> bool:
     """Whether the counter began anew between two histograms."""
     if current.hint in (ResetHint.RESET, ResetHint.NOT_RESET):
         return current.hint is ResetHint.RESET
@@ -246,14 +248,14 @@ def is_reset(current: Histogram, previous: Histogram) -> bool:
     )
 
 
-def _is_custom_reset(current: Histogram, previous: Histogram) -> bool:
+def _is_custom_reset(current: NativeHistogram, previous: NativeHistogram) -> bool:
     if current.bounds != previous.bounds:
         bounds = _common_bounds([current, previous])
         current, previous = _with_bounds(current, bounds), _with_bounds(previous, bounds)
     return _is_less(current.positive, previous.positive)
 
 
-def _is_less(current: Buckets, previous: Buckets) -> bool:
+def _is_less(current: BucketCounts, previous: BucketCounts) -> bool:
     if not len(previous.counts):
         return False
     _, rows = _grid([current, previous])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from frazil.query.promql.histogram import Histogram, slices_of
+from frazil.query.promql.histogram import NativeHistogram, slices_of
 from frazil.query.promql.numbers import short
 
 
-def histogram_text(histogram: Histogram) -> str:
+def histogram_text(histogram: NativeHistogram) -> str:
     """Return the count, the sum and all buckets with something in them."""
     parts = [f"count:{short(histogram.count)}", f"sum:{short(histogram.sum)}"]
     slices = slices_of(histogram)

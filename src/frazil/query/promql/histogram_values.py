@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from frazil.query.promql.histogram import (
-    Buckets,
-    Histogram,
+    BucketCounts,
+    NativeHistogram,
     Slices,
     buckets_of,
     slices_of,
@@ -21,11 +21,11 @@ Problem = Literal["", "no result", "skewed", "excluded"]
 """What observations of NaN did to a result."""
 
 
-def _is_linear(histogram: Histogram, lower: float, upper: float) -> bool:
+def _is_linear(histogram: NativeHistogram, lower: float, upper: float) -> bool:
     return histogram.is_custom or (lower <= 0 <= upper)
 
 
-def _shrunk_zero(histogram: Histogram, lower: float, upper: float) -> tuple[float, float]:
+def _shrunk_zero(histogram: NativeHistogram, lower: float, upper: float) -> tuple[float, float]:
     """The bounds of a bucket; the zero bucket has only the half where observations are."""
     if not lower <= 0 <= upper:
         return lower, upper
@@ -35,7 +35,7 @@ def _shrunk_zero(histogram: Histogram, lower: float, upper: float) -> tuple[floa
     return (lower, 0.0) if has_negative and not has_positive else (lower, upper)
 
 
-def quantile(q: float, histogram: Histogram) -> tuple[float, Problem]:
+def quantile(q: float, histogram: NativeHistogram) -> tuple[float, Problem]:
     """Return the value that the part `q` of all observations does not exceed."""
     if q < 0 or q > 1:
         return math.copysign(math.inf, q - 0.5), ""
@@ -57,7 +57,7 @@ def quantile(q: float, histogram: Histogram) -> tuple[float, Problem]:
 
 
 def _within(
-    histogram: Histogram,
+    histogram: NativeHistogram,
     slices: Slices,
     at: int,
     below: float,
@@ -86,7 +86,7 @@ def _within(
     return _at_share(histogram, lower, upper, rank / count), "skewed" if is_skewed else ""
 
 
-def _at_share(histogram: Histogram, lower: float, upper: float, share: float) -> float:
+def _at_share(histogram: NativeHistogram, lower: float, upper: float, share: float) -> float:
     if _is_linear(histogram, lower, upper):
         return lower + (upper - lower) * share
     low, high = math.log2(abs(lower)), math.log2(abs(upper))
@@ -95,7 +95,7 @@ def _at_share(histogram: Histogram, lower: float, upper: float, share: float) ->
     return -float(np.exp2(high + (low - high) * (1 - share)))
 
 
-def share_below(histogram: Histogram, lower: float, upper: float, value: float) -> float:
+def share_below(histogram: NativeHistogram, lower: float, upper: float, value: float) -> float:
     """Return which part of a bucket is below a value inside it."""
     if _is_linear(histogram, lower, upper):
         return (value - lower) / (upper - lower)
@@ -104,7 +104,7 @@ def share_below(histogram: Histogram, lower: float, upper: float, value: float) 
     return share
 
 
-def fraction(lower: float, upper: float, histogram: Histogram) -> tuple[float, Problem]:
+def fraction(lower: float, upper: float, histogram: NativeHistogram) -> tuple[float, Problem]:
     """Return which part of all observations lies between two values."""
     if histogram.count == 0 or math.isnan(lower) or math.isnan(upper):
         return math.nan, ""
@@ -120,7 +120,7 @@ def fraction(lower: float, upper: float, histogram: Histogram) -> tuple[float, P
     return (most - least) / histogram.count, "excluded" if problem else ""
 
 
-def _rank(histogram: Histogram, slices: Slices, value: float) -> float:
+def _rank(histogram: NativeHistogram, slices: Slices, value: float) -> float:
     """How many observations are below a value."""
     rank = 0.0
     for low, high, count in zip(*slices, strict=True):
@@ -135,7 +135,7 @@ def _rank(histogram: Histogram, slices: Slices, value: float) -> float:
     return math.inf
 
 
-def variance(histogram: Histogram) -> float:
+def variance(histogram: NativeHistogram) -> float:
     """Return the variance, with all observations in the middle of their buckets."""
     if histogram.count == 0:
         return math.nan
@@ -157,7 +157,7 @@ class Kept(NamedTuple):
     middle: float
 
 
-def trimmed(histogram: Histogram, limit: float, is_upper: bool) -> Histogram:
+def trimmed(histogram: NativeHistogram, limit: float, is_upper: bool) -> NativeHistogram:
     """Return a histogram without the observations above (or below) a limit."""
     positive = _kept(histogram, histogram.positive, limit, is_upper, is_positive=True)
     negative = _kept(histogram, histogram.negative, limit, is_upper, is_positive=False)
@@ -183,7 +183,11 @@ def trimmed(histogram: Histogram, limit: float, is_upper: bool) -> Histogram:
 
 
 def _kept(
-    histogram: Histogram, buckets: Buckets, limit: float, is_upper: bool, is_positive: bool
+    histogram: NativeHistogram,
+    buckets: BucketCounts,
+    limit: float,
+    is_upper: bool,
+    is_positive: bool,
 ) -> list[Kept]:
     found = []
     for at, count in enumerate(buckets.counts):
@@ -195,7 +199,12 @@ def _kept(
 
 
 def _kept_of(
-    histogram: Histogram, lower: float, upper: float, count: float, limit: float, is_upper: bool
+    histogram: NativeHistogram,
+    lower: float,
+    upper: float,
+    count: float,
+    limit: float,
+    is_upper: bool,
 ) -> Kept:
     if count == 0:
         return Kept(0.0, 0.0)
@@ -228,7 +237,7 @@ def _kept_of_endless(
     return Kept(0.0, 0.0)
 
 
-def _kept_zero(histogram: Histogram, limit: float, is_upper: bool) -> Kept:
+def _kept_zero(histogram: NativeHistogram, limit: float, is_upper: bool) -> Kept:
     lower, upper = _shrunk_zero(histogram, -histogram.zero_threshold, histogram.zero_threshold)
     count = histogram.zero_count
     if limit <= lower:
@@ -240,7 +249,7 @@ def _kept_zero(histogram: Histogram, limit: float, is_upper: bool) -> Kept:
     return Kept(count * (upper - limit) / (upper - lower), (limit + upper) / 2)
 
 
-def _middle(histogram: Histogram, lower: float, upper: float) -> float:
+def _middle(histogram: NativeHistogram, lower: float, upper: float) -> float:
     if math.isinf(lower):
         if math.isinf(upper):
             return 0.0

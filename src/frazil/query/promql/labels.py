@@ -53,8 +53,8 @@ def quoted(text: str) -> str:
 
 
 def is_text(name: str) -> bool:
-    """Whether a name is valid UTF-8, which the parser lets pass otherwise."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+    """Whether a name was valid UTF-8 in the query."""
+    return "\ufffd" not in name
 
 
 def group_numbers(keys: Iterable[LabelSet]) -> tuple[list[int], list[LabelSet]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frazil.query.promql.histogram import (
-    Histogram,
+    NativeHistogram,
     ResetHint,
     divided,
     is_equal,
@@ -52,7 +52,7 @@ def scalars(operator: str, left: Floats, right: Floats) -> Floats:
 class Outcome(NamedTuple):
     """What an operator made of two values, one of which is a histogram."""
 
-    histogram: Histogram | None
+    histogram: NativeHistogram | None
     is_kept: bool = True
     """A comparison may leave a value out."""
     is_possible: bool = True
@@ -69,20 +69,22 @@ class HistogramOperator:
         self._notes = notes
         self._begin = begin
 
-    def between(self, left: float | Histogram, right: float | Histogram) -> Outcome:
+    def between(self, left: float | NativeHistogram, right: float | NativeHistogram) -> Outcome:
         """Return the outcome for two values."""
         outcome = _IMPOSSIBLE
-        if isinstance(left, Histogram) and isinstance(right, Histogram):
+        if isinstance(left, NativeHistogram) and isinstance(right, NativeHistogram):
             outcome = self._histograms(left, right)
-        elif isinstance(left, Histogram) and isinstance(right, float):
+        elif isinstance(left, NativeHistogram) and isinstance(right, float):
             outcome = self._with_number(left, right)
-        elif isinstance(right, Histogram) and isinstance(left, float) and self._operator == "*":
+        elif (
+            isinstance(right, NativeHistogram) and isinstance(left, float) and self._operator == "*"
+        ):
             outcome = Outcome(scaled(right, left))
         if not outcome.is_possible and outcome is _IMPOSSIBLE:
             self.note_types(left, right)
         return outcome
 
-    def _with_number(self, left: Histogram, right: float) -> Outcome:
+    def _with_number(self, left: NativeHistogram, right: float) -> Outcome:
         if self._operator == "*":
             return Outcome(scaled(left, right))
         if self._operator == "/":
@@ -91,7 +93,7 @@ class HistogramOperator:
             return Outcome(trimmed(left, right, TRIMMING[self._operator]))
         return _IMPOSSIBLE
 
-    def _histograms(self, left: Histogram, right: Histogram) -> Outcome:
+    def _histograms(self, left: NativeHistogram, right: NativeHistogram) -> Outcome:
         if self._operator in ("==", "!="):
             return Outcome(left, is_equal(left, right) == (self._operator == "=="))
         if self._operator not in ("+", "-"):
@@ -112,9 +114,11 @@ class HistogramOperator:
         result = combined.histogram
         return Outcome(result if is_sum else with_hint(result, ResetHint.GAUGE))
 
-    def note_types(self, left: float | Histogram, right: float | Histogram) -> None:
+    def note_types(self, left: float | NativeHistogram, right: float | NativeHistogram) -> None:
         """Say that the operator is not defined for the kinds of two values."""
-        kinds = ["histogram" if isinstance(side, Histogram) else "float" for side in (left, right)]
+        kinds = [
+            "histogram" if isinstance(side, NativeHistogram) else "float" for side in (left, right)
+        ]
         self._notes.inform(
             "incompatible sample types encountered for binary operator"
             f" {quoted(self._operator)}: {kinds[0]} {self._operator} {kinds[1]}",

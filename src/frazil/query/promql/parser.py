@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Literal
 
@@ -24,14 +23,16 @@ from frazil.query.promql.syntax import (
     NumberLiteral,
     Parentheses,
     RangeSelector,
+    Signature,
     Subquery,
     TextLiteral,
 )
 from frazil.query.promql.tokens import (
     DURATION,
     DURATION_PART,
+    TRIM_SIGNS,
     UNITS_MS,
-    Cursor,
+    TokenCursor,
     outline_of,
     readable_by_parser,
     tokens_of,
@@ -40,6 +41,10 @@ from frazil.query.promql.tokens import (
 
 EXPRESSIONS_MAX = 200
 """Expressions in one another."""
+
+_YEARS_MAX = 1000
+TIME_MS_MAX = 10**15
+"""Thirty thousand years from 1970: no sum of times leaves the range of a number."""
 
 _MATCH_OPERATORS: dict[str, Literal["=", "!=", "=~", "!~"]] = {
     "MatchOp.Equal": "=",
@@ -63,17 +68,23 @@ def parse(query: str) -> Expression:
     outline = outline_of(tokens)
     if outline.has_fill:
         raise UnsupportedQuery("fill modifiers are experimental and not evaluated; leave them out")
+    too_long = f"a duration is too long; use at most {_YEARS_MAX}y"
     try:
         tree = promql_parser.parse(readable_by_parser(query, tokens))
+    except OverflowError as error:
+        raise Malformed(too_long) from error
     except ValueError as error:
         raise Malformed(f"invalid PromQL: {error}") from error
-    return _Reader(Cursor(outline)).read(tree, 0)
+    try:
+        return _Reader(TokenCursor(outline)).read(tree, 0)
+    except OverflowError as error:
+        raise Malformed(too_long) from error
 
 
 class _Reader:
     """Takes over the tree of promql-parser together with the tokens it came from."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: TokenCursor) -> None:
         self._cursor = cursor
 
     def read(self, node: Any, depth: int) -> Expression:
@@ -146,7 +157,12 @@ class _Reader:
         name = node.func.name
         if name in _UNSUPPORTED_FUNCTIONS:
             raise UnsupportedQuery(f"the function {name} is experimental and not evaluated")
-        return FunctionCall(begin, name, self.arguments(node.args, depth))
+        signature = Signature(
+            tuple(_type_name(each) for each in node.func.arg_types),
+            node.func.variadic,
+            _type_name(node.func.return_type),
+        )
+        return FunctionCall(begin, name, self.arguments(node.args, depth), signature)
 
     def arguments(self, nodes: Any, depth: int) -> tuple[Expression, ...]:
         self._cursor.take()
@@ -213,8 +229,15 @@ def _matching(modifier: Any, operator: str) -> Matching:
     )
 
 
+def _type_name(kind: Any) -> str:
+    return str(kind).rpartition(".")[2].lower()
+
+
 def _milliseconds(span: datetime.timedelta | None) -> int:
-    return 0 if span is None else span // datetime.timedelta(milliseconds=1)
+    milliseconds = 0 if span is None else span // datetime.timedelta(milliseconds=1)
+    if abs(milliseconds) > _YEARS_MAX * UNITS_MS["y"]:
+        raise OverflowError(milliseconds)
+    return milliseconds
 
 
 def _time_ms(text: str) -> int:
@@ -228,7 +251,7 @@ def _time_ms(text: str) -> int:
         exact = Decimal(int(text, 0) if "x" in text.lower() else text)
     except ArithmeticError as error:
         raise Malformed(f"{text} after @ is not a time in seconds") from error
-    if not math.isfinite(exact):
+    if not exact.is_finite() or abs(exact) * 1000 > TIME_MS_MAX:
         raise Malformed(f"{text} after @ is not a time in seconds")
     return int((exact * 1000).to_integral_value(ROUND_HALF_UP))
 
@@ -236,4 +259,6 @@ def _time_ms(text: str) -> int:
 def prettified(query: str) -> str:
     """Return a query, written as Prometheus' formatter writes it."""
     parse(query)
+    if any(token.text in TRIM_SIGNS for token in tokens_of(query)):
+        raise UnsupportedQuery("queries with the operators </ and >/ are not formatted")
     return promql_parser.parse(query).prettify()

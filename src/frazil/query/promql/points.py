@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.histogram import NativeHistogram
 
 LabelSet = tuple[tuple[str, str], ...]
 """Labels of a series with its `__name__`, sorted by name. No label is empty."""
@@ -35,7 +35,7 @@ class PointSet:
     values: NDArray[np.float64]
     is_delta: NDArray[np.bool_]
     """By series: each value is the increase since the point before, not a running total."""
-    histograms: Sequence[Histogram | None] | None = None
+    histograms: Sequence[NativeHistogram | None] | None = None
     """By point: the histogram of a point that is one; its value does not count then."""
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from frazil.query.promql.failures import FailedQuery
-from frazil.query.promql.histogram import Histogram, ResetHint, is_equal
+from frazil.query.promql.histogram import NativeHistogram, ResetHint, is_equal
 from frazil.query.promql.histogram_sums import averaged, is_reset, summed
 from frazil.query.promql.kernels import over_time
 from frazil.query.promql.kernels.arrays import Floats, Longs, given
@@ -46,7 +46,9 @@ def _total(windows: RangeWindows, kernel: FloatKernel, is_mean: bool) -> Vector:
     return windows.result(values, present, histograms)
 
 
-def _histogram_total(windows: RangeWindows, cell: HistogramCell, is_mean: bool) -> Histogram | None:
+def _histogram_total(
+    windows: RangeWindows, cell: HistogramCell, is_mean: bool
+) -> NativeHistogram | None:
     points = windows.seen(cell)
     total = averaged(points) if is_mean else summed(points)
     if total is None:
@@ -138,7 +140,7 @@ def _changes(windows: RangeWindows, only_resets: bool) -> Vector:
 def _histogram_changes(windows: RangeWindows, cell: HistogramCell, only_resets: bool) -> int:
     floats = windows.floats
     low, high = windows.first[cell.row, cell.step], windows.last[cell.row, cell.step]
-    points: list[tuple[int, float | Histogram]] = [
+    points: list[tuple[int, float | NativeHistogram]] = [
         (int(floats.times[at]), float(floats.values[at])) for at in range(low, high)
     ]
     for at in range(cell.low, cell.high):
@@ -146,7 +148,7 @@ def _histogram_changes(windows: RangeWindows, cell: HistogramCell, only_resets: 
     points.sort(key=lambda point: point[0])
     count = 0
     for (_, before), (_, point) in pairwise(points):
-        if isinstance(before, Histogram) and isinstance(point, Histogram):
+        if isinstance(before, NativeHistogram) and isinstance(point, NativeHistogram):
             count += is_reset(point, before) if only_resets else not is_equal(point, before)
         elif isinstance(before, float) and isinstance(point, float):
             is_nan = before != before and point != point

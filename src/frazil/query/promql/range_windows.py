@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.evaluation import Evaluation
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, given
 from frazil.query.promql.kernels.windows import window_bounds
 from frazil.query.promql.labels import metric_name
 from frazil.query.promql.notes import Notes
 from frazil.query.promql.vectors import Objects, PointRows, Ranges, Vector, no_histograms
+from frazil.results import CancelToken
 
 _NO_POINTS = np.zeros(0, np.int64)
 
@@ -37,6 +39,7 @@ class RangeWindows:
     range_ms: int
     notes: Notes
     begin: int
+    cancel: CancelToken
     first: Longs
     last: Longs
     histogram_first: Longs
@@ -81,10 +84,11 @@ class RangeWindows:
         if alone:
             chosen = chosen & ~self.have_floats()
         for row, step in zip(*np.nonzero(chosen), strict=True):
+            self.cancel.check()
             low, high = self.histogram_first[row, step], self.histogram_last[row, step]
             yield HistogramCell(int(row), int(step), int(low), int(high))
 
-    def seen(self, cell: HistogramCell) -> list[Histogram]:
+    def seen(self, cell: HistogramCell) -> list[NativeHistogram]:
         """The histograms of a cell."""
         return list(self.histograms.histograms[cell.low : cell.high])
 
@@ -108,7 +112,7 @@ class RangeWindows:
 
 
 def windows_of(
-    ranges: Ranges, ends: Longs, range_ms: int, notes: Notes, begin: int
+    ranges: Ranges, ends: Longs, range_ms: int, evaluation: Evaluation, begin: int
 ) -> RangeWindows:
     """Find which points each step sees."""
     rows = ranges.floats
@@ -122,5 +126,14 @@ def windows_of(
     else:
         histogram_last = histogram_first
     return RangeWindows(
-        ranges, ends, range_ms, notes, begin, first, last, histogram_first, histogram_last
+        ranges,
+        ends,
+        range_ms,
+        evaluation.notes,
+        begin,
+        evaluation.cancel,
+        first,
+        last,
+        histogram_first,
+        histogram_last,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from frazil.query.promql.histogram import (
-    Histogram,
+    NativeHistogram,
     ResetHint,
     divided,
     scaled,
@@ -92,7 +92,7 @@ def _sum_deltas(windows: RangeWindows, values: Floats, present: Flags, is_rate: 
 
 def _histogram_gain(
     windows: RangeWindows, cell: HistogramCell, is_counter: bool, is_rate: bool
-) -> Histogram | None:
+) -> NativeHistogram | None:
     seconds = windows.range_ms / 1000 if is_rate else 1.0
     if is_counter and windows.ranges.is_delta[cell.row]:
         total = summed(windows.seen(cell))
@@ -120,8 +120,8 @@ def _histogram_gain(
 
 
 def _histogram_difference(
-    windows: RangeWindows, cell: HistogramCell, points: list[Histogram], is_counter: bool
-) -> Histogram | None:
+    windows: RangeWindows, cell: HistogramCell, points: list[NativeHistogram], is_counter: bool
+) -> NativeHistogram | None:
     """The last histogram less the first, plus those before a reset."""
     _note_hints(windows, cell, points, is_counter)
     if any(each.is_custom != points[-1].is_custom for each in points[1:]):
@@ -130,7 +130,7 @@ def _histogram_difference(
     previous = points[0]
     if is_counter and is_reset(points[1], previous):
         second = points[1]
-        previous = Histogram(schema=second.schema, count=0.0, sum=0.0, bounds=second.bounds)
+        previous = NativeHistogram(schema=second.schema, count=0.0, sum=0.0, bounds=second.bounds)
     total = _noted(windows, cell, subtracted(points[-1], previous), "subtraction")
     if is_counter:
         for point in points[1:]:
@@ -144,7 +144,7 @@ def _histogram_difference(
 
 def _noted(
     windows: RangeWindows, cell: HistogramCell, combined: Combined | None, operation: str
-) -> Histogram | None:
+) -> NativeHistogram | None:
     if combined is None:
         _note_schemas(windows, cell)
         return None
@@ -158,7 +158,7 @@ def _note_schemas(windows: RangeWindows, cell: HistogramCell) -> None:
 
 
 def _note_hints(
-    windows: RangeWindows, cell: HistogramCell, points: list[Histogram], is_counter: bool
+    windows: RangeWindows, cell: HistogramCell, points: list[NativeHistogram], is_counter: bool
 ) -> None:
     name = windows.name(cell.row)
     if is_counter:
@@ -213,7 +213,7 @@ def _last_histogram_gain(
         return
     before, point = windows.seen(cell)[-2:]
     _note_hints(windows, cell, [before, point], is_counter)
-    gain: Histogram | None = point
+    gain: NativeHistogram | None = point
     if not is_counter or not is_reset(point, before):
         gain = _noted(windows, cell, subtracted(point, before), "subtraction")
     if gain is None:

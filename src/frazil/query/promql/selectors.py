@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frazil.query.promql.evaluation import Evaluation
-from frazil.query.promql.histogram import Histogram, ResetHint, with_hint
+from frazil.query.promql.histogram import NativeHistogram, ResetHint, with_hint
 from frazil.query.promql.histogram_sums import added, is_reset
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, exist, given
 from frazil.query.promql.kernels.windows import window_bounds
@@ -69,7 +69,7 @@ def _selected(points: PointSet, counts_only: bool) -> _Selected:
 
 def _find_resets(begins: Longs, stops: Longs, histograms: Objects) -> None:
     for begin, stop in zip(begins, stops, strict=True):
-        previous: Histogram | None = None
+        previous: NativeHistogram | None = None
         for at in range(begin, stop):
             point = histograms[at]
             if point is not None and previous is not None and point.hint is ResetHint.UNKNOWN:
@@ -175,7 +175,7 @@ def _histogram_totals(selected: _Selected, rows: Longs) -> Objects:
         raise AssertionError("there are no histograms to add up")
     totals = selected.histograms.copy()
     for row in rows:
-        total: Histogram | None = None
+        total: NativeHistogram | None = None
         for at in range(selected.begins[row], selected.stops[row]):
             if totals[at] is None:
                 continue

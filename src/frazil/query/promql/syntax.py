@@ -72,12 +72,22 @@ class Subquery:
 
 
 @dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and returns. `variadic`: how many more arguments it takes; -1, any."""
+
+    argument_types: tuple[str, ...]
+    variadic: int
+    return_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """A function and its arguments."""
 
     begin: int
     name: str
     arguments: tuple[Expression, ...]
+    signature: Signature
 
 
 @dataclass(frozen=True, slots=True)

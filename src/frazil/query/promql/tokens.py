@@ -35,6 +35,7 @@ _TOKEN = re.compile(
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
+TRIM_SIGNS = frozenset(("</", ">/"))
 _CLAUSES = frozenset(("by", "without", "on", "ignoring", "group_left", "group_right"))
 _FILLS = frozenset(("fill", "fill_left", "fill_right"))
 _OPENING = {"(": ")", "{": "}", "[": "]"}
@@ -42,7 +43,7 @@ _WORDS = frozenset(("and", "or", "unless", "atan2"))
 _SIGNS = frozenset(("+", "-", "*", "/", "%", "^", "==", "!=", ">", "<", ">=", "<=", ">/", "</"))
 
 
-class Token(NamedTuple):
+class PromqlToken(NamedTuple):
     """A piece of the text."""
 
     kind: str
@@ -50,20 +51,20 @@ class Token(NamedTuple):
     begin: int
 
 
-class Outline(NamedTuple):
+class TokenOutline(NamedTuple):
     """The tokens that begin expressions, and what follows each `@`."""
 
-    tokens: Sequence[Token]
+    tokens: Sequence[PromqlToken]
     times: Sequence[str]
     has_fill: bool
 
 
-def tokens_of(query: str) -> list[Token]:
+def tokens_of(query: str) -> list[PromqlToken]:
     """Return all tokens but spaces and comments. Refuses a text that no query needs."""
     if len(query) > QUERY_CHARACTERS_MAX:
         raise TooLarge(f"the query has {len(query)} characters; use at most {QUERY_CHARACTERS_MAX}")
     found = [
-        Token(str(match.lastgroup), match.group(), match.start())
+        PromqlToken(str(match.lastgroup), match.group(), match.start())
         for match in _TOKEN.finditer(query)
         if match.lastgroup != "space"
     ]
@@ -71,7 +72,7 @@ def tokens_of(query: str) -> list[Token]:
     return found
 
 
-def _check_size(tokens: Sequence[Token]) -> None:
+def _check_size(tokens: Sequence[PromqlToken]) -> None:
     depth = deepest = operators = 0
     for token in tokens:
         if token.kind == "sign" and token.text in _OPENING:
@@ -90,10 +91,10 @@ def _check_size(tokens: Sequence[Token]) -> None:
             raise TooLarge(f"the query has {count} {what}; use at most {most}")
 
 
-def outline_of(tokens: Sequence[Token]) -> Outline:
+def outline_of(tokens: Sequence[PromqlToken]) -> TokenOutline:
     """Leave out matchers, ranges, clauses and modifiers: what is left is in the order of the
     expressions."""
-    left: list[Token] = []
+    left: list[PromqlToken] = []
     times: list[str] = []
     has_fill = False
     at = 0
@@ -120,26 +121,26 @@ def outline_of(tokens: Sequence[Token]) -> Outline:
         else:
             left.append(token)
             at += 1
-    return Outline(left, times, has_fill)
+    return TokenOutline(left, times, has_fill)
 
 
-def _ends_name(tokens: Sequence[Token], at: int) -> bool:
+def _ends_name(tokens: Sequence[PromqlToken], at: int) -> bool:
     return at > 0 and tokens[at - 1].kind == "name" and _is_metric(tokens, at - 1)
 
 
-def _is_metric(tokens: Sequence[Token], at: int) -> bool:
+def _is_metric(tokens: Sequence[PromqlToken], at: int) -> bool:
     word = tokens[at].text.lower()
     return word not in _CLAUSES | _WORDS | {"bool"}
 
 
-def _ends_operand(left: Sequence[Token], tokens: Sequence[Token], at: int) -> bool:
+def _ends_operand(left: Sequence[PromqlToken], tokens: Sequence[PromqlToken], at: int) -> bool:
     before = tokens[at - 1] if at else None
     if not left or before is None:
         return False
     return before.text in ("}", "]", ")") or before.kind in ("name", "number")
 
 
-def _after_group(tokens: Sequence[Token], at: int) -> int:
+def _after_group(tokens: Sequence[PromqlToken], at: int) -> int:
     """The place after the bracket that closes the one at `at`."""
     depth = 0
     for place in range(at, len(tokens)):
@@ -151,7 +152,7 @@ def _after_group(tokens: Sequence[Token], at: int) -> int:
     return len(tokens)
 
 
-def _after_time(tokens: Sequence[Token], at: int) -> tuple[int, str]:
+def _after_time(tokens: Sequence[PromqlToken], at: int) -> tuple[int, str]:
     """The place after the time of an `@`, and that time."""
     sign = ""
     while at < len(tokens) and tokens[at].text in ("+", "-"):
@@ -163,22 +164,22 @@ def _after_time(tokens: Sequence[Token], at: int) -> tuple[int, str]:
     return at + 1, sign + tokens[at].text
 
 
-def readable_by_parser(query: str, tokens: Sequence[Token]) -> str:
+def readable_by_parser(query: str, tokens: Sequence[PromqlToken]) -> str:
     """Write the trim operators as comparisons, which bind as strongly: promql-parser does not know
     them. No position changes."""
     letters = list(query)
     for token in tokens:
-        if token.text in ("</", ">/"):
+        if token.text in TRIM_SIGNS:
             letters[token.begin + 1] = " "
     return "".join(letters)
 
 
 def unquoted(literal: str) -> str:
-    """Return the text of a literal. Bytes that are not UTF-8 become surrogates."""
+    """Return the text of a literal. Bytes that are not UTF-8 become U+FFFD."""
     inner = literal[1:-1]
     if literal.startswith("`"):
         return inner
-    return _ESCAPE.sub(_unescaped, inner.encode()).decode("utf-8", "surrogateescape")
+    return _ESCAPE.sub(_unescaped, inner.encode()).decode("utf-8", "replace")
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
@@ -190,10 +191,10 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return chr(int(next(filter(None, points)), 16)).encode("utf-8", "surrogatepass")
 
 
-class Cursor:
+class TokenCursor:
     """Goes along the tokens of an outline."""
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self, outline: TokenOutline) -> None:
         self._tokens = outline.tokens
         self._place = 0
         self._times: Iterator[str] = iter(outline.times)
@@ -203,18 +204,18 @@ class Cursor:
         """Where the next token begins."""
         return self._peek().begin
 
-    def _peek(self) -> Token:
+    def _peek(self) -> PromqlToken:
         if self._place >= len(self._tokens):
             raise Malformed("the query ends too early; complete it")
         return self._tokens[self._place]
 
-    def take(self) -> Token:
+    def take(self) -> PromqlToken:
         """Return the next token, and go on."""
         token = self._peek()
         self._place += 1
         return token
 
-    def take_if(self, *texts: str) -> Token | None:
+    def take_if(self, *texts: str) -> PromqlToken | None:
         """Go on if the next token is one of some."""
         if self._place < len(self._tokens) and self._tokens[self._place].text in texts:
             return self.take()

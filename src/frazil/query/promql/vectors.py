@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frazil.query.promql.failures import SAME_LABELS, FailedQuery
-from frazil.query.promql.histogram import Histogram
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.kernels.arrays import Flags, Floats, Longs, any_along, exist, given
 from frazil.query.promql.labels import METADATA, drop, group_numbers
 from frazil.query.promql.points import LabelSet
@@ -49,6 +49,8 @@ class Vector:
 
     def rows(self, chosen: NDArray[Any]) -> Vector:
         """Return some of the series."""
+        if chosen.dtype == np.bool_ and chosen.all():
+            return self
         return Vector(
             [self.labels[row] for row in np.arange(len(self.labels))[chosen]],
             self.values[chosen],
@@ -74,10 +76,7 @@ def floats(
 ) -> Vector:
     """Return a vector of floats, without series that have none."""
     flags = np.broadcast_to(np.asarray(unnamed, np.bool_), (len(labels),))
-    has_any = any_along(present, 1)
-    if has_any.all():
-        return Vector(list(labels), values, present, flags)
-    return Vector(list(labels), values, present, flags).rows(has_any)
+    return Vector(list(labels), values, present, flags).rows(any_along(present, 1))
 
 
 def no_histograms(shape: tuple[int, ...]) -> Objects:
@@ -146,7 +145,7 @@ class PointRows:
     stops: Longs
     times: Longs
     values: Floats
-    histograms: Sequence[Histogram] = ()
+    histograms: Sequence[NativeHistogram] = ()
 
 
 @dataclass(slots=True)

@@ -95,7 +95,7 @@ def _quantile(q: float, size: int, tops: Floats, counts: Floats) -> float:
 def bucket_quantiles(
     starts: Longs, bounds: Floats, values: Floats, present: Flags, q: Floats
 ) -> tuple[Floats, Flags, Floats]:
-    """A quantile of each histogram, by step. Histogram `i` has the rows `starts[i]` to
+    """A quantile of each histogram, by step. NativeHistogram `i` has the rows `starts[i]` to
     `starts[i + 1]`, by bound. Also how falling counts were raised: NaN where they were not."""
     histograms, steps = len(starts) - 1, values.shape[1]
     found = np.zeros((histograms, steps))

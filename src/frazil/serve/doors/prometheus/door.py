@@ -29,6 +29,7 @@ PROMETHEUS = Door(
         _endpoint("query_range", queries.query_range, GET_AND_POST),
         _endpoint("query_exemplars", queries.query_exemplars, GET_AND_POST),
         _endpoint("format_query", queries.format_query, GET_AND_POST),
+        _endpoint("parse_query", queries.parse_query, GET_AND_POST),
         _endpoint("labels", listing.labels, GET_AND_POST),
         _endpoint("label/{name}/values", listing.label_values),
         _endpoint("series", listing.series, GET_AND_POST),

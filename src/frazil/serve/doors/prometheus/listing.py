@@ -55,7 +55,10 @@ async def metadata(handler: Handler, request: DoorRequest) -> Response:
     now_ms = handler.context.clock.wall_ms()
 
     def make(reading: Reading) -> bytes:
-        found = reading.listing((now_ms - LISTED_MS, now_ms)).metadata(name)
+        listing = reading.listing((now_ms - LISTED_MS, now_ms))
+        if listing.is_empty():
+            listing = reading.listing((0, now_ms))
+        found = listing.metadata(name)
         return success(dict(list(found.items())[: limit or None]))
 
     return await respond(handler, request, make)

@@ -16,6 +16,7 @@ from frazil.query import (
     evaluate_instant,
     evaluate_range,
     prettified,
+    query_tree,
     selections,
     series_count,
     series_exemplars,
@@ -142,6 +143,12 @@ async def format_query(handler: Handler, request: DoorRequest) -> Response:
     """Format a query."""
     text = _text(request)
     return answer(success(await handler.run(lambda: prettified(text))))
+
+
+async def parse_query(handler: Handler, request: DoorRequest) -> Response:
+    """Return the syntax tree of a query."""
+    text = _text(request)
+    return answer(success(await handler.run(lambda: query_tree(text))))
 
 
 def _text(request: DoorRequest) -> str:

@@ -1,0 +1,1 @@
+"""serve/doors: other tools' protocols."""
