@@ -46,7 +46,7 @@ def built(program: GoProgram) -> Path:
             check=True,
         )
         folder = _sources(program, Path(json.loads(found.stdout)["Dir"]))
-        command = [*BUILD, "-o", target, program.package]
+        command = [*BUILD, "-o", str(target), program.package]
         subprocess.run(command, cwd=folder, env=environment, check=True)
     return target
 
