@@ -34,6 +34,7 @@ OWNERS: dict[str, set[str] | None] = {
         "config",
         "definitions",
         "load",
+        "rules",
         "client",
         "otlp_files",
     },
@@ -44,7 +45,7 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_reflection": {"ingest"},
     "httptools": {"httpd"},
     "isal": {"log", "ingest", "load"},
-    "re2": {"ingest", "kafka", "load", "query"},
+    "re2": {"ingest", "kafka", "load", "query", "rules"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "log", "ingest", "hot", "tables", "lake", "query"},
@@ -63,6 +64,7 @@ OWNERS: dict[str, set[str] | None] = {
     "sqlalchemy": {"lake"},
     "datafusion": {"lake", "query"},
     "promql_parser": {"query"},
+    "yaml": {"rules", "cli"},
     "pyarrow": None,
 }
 """Module to the rooms that may import it; None means every room."""
@@ -75,6 +77,7 @@ MODULES = {
     "grpcio_reflection": "grpc_reflection",
     "opentelemetry_proto": "opentelemetry",
     "protobuf": "google",
+    "pyyaml": "yaml",
 }
 """Distributions whose module has another name."""
 

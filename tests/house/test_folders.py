@@ -26,11 +26,12 @@ FOLDERS = {
         "prometheus",
     ],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
+    "frazil.rules": ["template", "files", "state", "store", "notify"],
     "frazil.serve": [
         *("status", "metrics", "saved", "http", "topics", "tables", "api", "mcp", "doors"),
         "flight",
     ],
-    "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
+    "frazil.cli": ["terminal", "kafka", "grafana", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],
 }

@@ -88,6 +88,7 @@ def open_rooms(
                 statements=None,
                 pipes=None,
                 loader=None,
+                rules=None,
                 tables=None,
                 lake=lake,
                 clock=clock,

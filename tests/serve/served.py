@@ -23,8 +23,10 @@ from frazil.httpd import Auth
 from frazil.ingest import OtlpPorts
 from frazil.lake import Lake
 from frazil.log import Log
-from frazil.model import SystemClock, SystemRand
+from frazil.model import Clock, SystemClock, SystemRand
 from frazil.node import addresses_of, writer_rates
+from frazil.reader.node_rules import rules_of_node
+from frazil.rules import RuleRunner
 from frazil.serve import ApiServer, NodeContext, reader_rates
 from frazil.status import Uptime
 from tests.conformance.cases import log as log_record
@@ -127,6 +129,16 @@ async def accept(listener: socket.socket, api: ApiServer) -> None:
             api.adopt(accepted)
 
 
+def open_rules_of(
+    config: Config, log: Log, embedded: Embedded, clock: Clock, stack: ExitStack
+) -> RuleRunner | None:
+    runner = rules_of_node(config, log, embedded, clock=clock)
+    if runner is not None:
+        stack.callback(runner.close)
+        runner.start()
+    return runner
+
+
 @contextmanager
 def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
     """Open a log, the hot tier over it, and both kinds of port on an event loop of their own. A
@@ -179,6 +191,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 tables=embedded.tables,
                 lake=lake,
                 loader=embedded.loader,
+                rules=open_rules_of(config, log, embedded, clock, stack),
                 clock=clock,
             )
             api, port = on_loop(open_api(rooms))

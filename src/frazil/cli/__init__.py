@@ -10,6 +10,7 @@
 
     commands/       one file per verb
     kafka/          what the verbs of the Kafka port share
+    grafana/        data sources and dashboards for Grafana
     views/          what commands print
     shell/          the interactive SQL shell
     terminal/       text, tables, colors and progress on a terminal

@@ -49,6 +49,7 @@ VERBS = (
     "mcp",
     "appender",
     "pyspark",
+    "grafana",
     "init",
     "config",
     "warm",

@@ -19,6 +19,7 @@ from frazil.settings import (
     PromoteRule,
     QueryConfig,
     RedactRule,
+    RulesConfig,
     ServeConfig,
     StagesConfig,
     TablesConfig,
@@ -71,6 +72,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
     external: ExternalConfig = msgspec.field(default_factory=ExternalConfig)
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
+    rules: RulesConfig = msgspec.field(default_factory=RulesConfig)
 
     def __post_init__(self) -> None:
         if not self.data:

@@ -25,6 +25,7 @@ threads "frazil-ingest". The log's writer thread completes futures.
 """
 
 from frazil.ingest.file_intake import FileIntake
+from frazil.ingest.otlp.gauge_request import GaugeValue, gauge_request
 from frazil.ingest.otlp.log_request import LogValues, log_request
 from frazil.ingest.otlp.redact import (
     CompiledRules,
@@ -48,11 +49,13 @@ from frazil.ingest.warm_up import warm_all
 __all__ = [
     "CompiledRules",
     "FileIntake",
+    "GaugeValue",
     "LogValues",
     "OtlpPorts",
     "Redactor",
     "Totals",
     "compile_rules",
+    "gauge_request",
     "load_hash_key",
     "log_request",
     "read_key_file",

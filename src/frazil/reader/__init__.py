@@ -2,6 +2,7 @@
 
     __main__.py   the program, started by the writer
     run.py        opens and closes the components
+    node_rules.py  the rules of a node
     node_link.py  NodeLink: messages to and from the writer
 
 It follows the log's files without owning them. It may die at any time: the writer goes on

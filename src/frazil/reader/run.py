@@ -28,6 +28,8 @@ from frazil.model import NS_PER_MS, Clock, Rand
 from frazil.processes import Hello
 from frazil.query import preload_workers
 from frazil.reader.node_link import NodeLink
+from frazil.reader.node_rules import rules_of_node
+from frazil.rules import RuleRunner
 from frazil.serve import (
     ApiServer,
     FlightPort,
@@ -141,6 +143,7 @@ class ReaderStartup:
             tables=None if embedded is None else embedded.tables,
             lake=lake,
             loader=None if embedded is None else embedded.loader,
+            rules=None if embedded is None else self._open_rules(log, embedded),
             clock=self._clock,
         )
         if self._hello.api_port is not None:
@@ -213,6 +216,13 @@ class ReaderStartup:
 
     async def _close_flight(self, flight: FlightPort) -> None:
         await asyncio.to_thread(flight.close, self.stop.left_s(API_S))
+
+    def _open_rules(self, log: ObservedLog, embedded: Embedded) -> RuleRunner | None:
+        runner = rules_of_node(self._config, log, embedded, clock=self._clock)
+        if runner is not None:
+            self._opened.callback(runner.close)
+            runner.start()
+        return runner
 
     def _adopt(self, api: ApiServer) -> None:
         """Take a connection that the writer has accepted."""

@@ -14,6 +14,7 @@ from frazil.load import Loader, PipeScheduler
 from frazil.log import ReadableLog
 from frazil.model import Clock
 from frazil.results import CancelToken, Limits, Result, WriteToken
+from frazil.rules import RuleRunner
 from frazil.settings import KafkaPortConfig, LogConfig
 from frazil.status import ConsumerGroups, GroupsQuery, OtlpAddresses, Rates, WriterStatus
 from frazil.tables import KeyedTables
@@ -58,4 +59,6 @@ class NodeContext:
     tables: KeyedTables | None
     lake: Lake | None
     loader: Loader | None
+    rules: RuleRunner | None
+    """None without rules and receivers, too."""
     clock: Clock

@@ -23,7 +23,9 @@ from frazil.query import (
 )
 from frazil.removal import RemovalReport
 from frazil.results import ARROW
+from frazil.rules import RuleChart
 from frazil.serve.api import (
+    alerts,
     dashboards,
     demo,
     groups,
@@ -108,6 +110,7 @@ def groups_of() -> tuple[EndpointGroup, ...]:
         EndpointGroup(name="metrics", about="Metrics over time.", endpoints=_METRICS),
         EndpointGroup(name="topics", about="Topics, messages, consumer groups.", endpoints=_TOPICS),
         EndpointGroup(name="tables", about="Keyed tables.", endpoints=_TABLES),
+        EndpointGroup(name="alerts", about="Alerts and their rules.", endpoints=_ALERTS),
         EndpointGroup(
             name="dashboards", about="Dashboards of the web page.", endpoints=_DASHBOARDS
         ),
@@ -250,6 +253,10 @@ def _file_endpoints(path: str, module: Any, all_of: Any, list_all: Any, stored: 
     )
 
 
+_ALERTS = (
+    _get("/api/v1/alerts", alerts.AlertsAnswer, alerts.alerts),
+    _get("/api/v1/alerts/chart", RuleChart, alerts.chart, **_MISSING),
+)
 _DASHBOARDS = _file_endpoints(
     "/api/v1/dashboards",
     dashboards,

@@ -13,6 +13,7 @@
     client_telemetry.py  ClientTelemetryConfig: metrics that Kafka clients push
     transactions.py  TransactionsConfig: transactions of the Kafka port
     query.py      QueryConfig
+    rules.py      RulesConfig: alerts and recording rules
     serve.py      ServeConfig
     external.py   ExternalConfig: limits of external tables
     flight.py     FlightConfig: the Flight SQL port
@@ -39,6 +40,7 @@ from frazil.settings.promote import PromoteRule, promotions_of
 from frazil.settings.query import QueryConfig
 from frazil.settings.redact import RedactRule
 from frazil.settings.retention import RetentionRule, retention_rules
+from frazil.settings.rules import RulesConfig, check_url
 from frazil.settings.serve import ServeConfig
 from frazil.settings.stages import StagesConfig
 from frazil.settings.tables import TablesConfig
@@ -60,11 +62,13 @@ __all__ = [
     "QueryConfig",
     "RedactRule",
     "RetentionRule",
+    "RulesConfig",
     "ServeConfig",
     "StagesConfig",
     "TablesConfig",
     "TopicConfig",
     "TransactionsConfig",
+    "check_url",
     "is_loopback",
     "promotions_of",
     "retention_rules",

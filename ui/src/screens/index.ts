@@ -46,6 +46,12 @@ export const screens: Record<ScreenName, Screen> = {
     load: () => import("./dashboards/Dashboard.svelte"),
     hasTime: true,
   },
+  alerts: {
+    title: "Alerts",
+    load: () => import("./alerts/Alerts.svelte"),
+    hasTime: true,
+    key: "a",
+  },
   topics: {
     title: "Topics",
     load: () => import("./topics/Topics.svelte"),

@@ -29,6 +29,7 @@ import_.py      import: send OTLP/JSON lines to a node
 mcp.py          serve tools for agents on standard input and output
 appender.py     fill tables from Kafka
 pyspark.py      run PySpark on a data folder
+grafana.py      write data sources and dashboards for Grafana
 init.py         write a commented frazil.toml
 config.py       show effective settings
 warm.py         compile and download ahead

@@ -2,6 +2,7 @@
 
 decompress.py   decompression with a cap on the output
 json.py         OTLP JSON to OTLP protobuf
+gauge_request.py  gauges, as a request
 log_request.py  log records whose values are Python's own, as a request
 scan.py         the scanner: validates a request and counts its records
 scan_tables.py  the scanner's tables, made from protobuf descriptors

@@ -13,6 +13,7 @@ topics.py       topics, their settings and messages
 groups.py       consumer groups
 tables.py       keyed tables: define and list them
 table_rows.py   rows of keyed tables: write, look up, follow
+alerts.py       alerts and their rules
 dashboards.py   dashboards of the web page
 views.py        saved views of the web page
 queries.py      saved queries

@@ -11,6 +11,7 @@ export const SCREENS = [
   "explore",
   "dashboards",
   "dashboard",
+  "alerts",
   "topics",
   "topic",
   "group",

@@ -6,6 +6,7 @@ import datetime
 import platform
 
 from frazil.httpd import Response
+from frazil.rules import alerts_data, rules_data
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.prometheus.answers import answer, success
 from frazil.serve.doors.prometheus.params import MS_PER_S
@@ -48,11 +49,15 @@ async def config(_: Handler, __: DoorRequest) -> Response:
     return answer(success({"yaml": ""}))
 
 
-async def rules(_: Handler, __: DoorRequest) -> Response:
-    """List groups of rules: none are evaluated here."""
-    return answer(success({"groups": []}))
+async def rules(handler: Handler, request: DoorRequest) -> Response:
+    """List groups of rules; `type` is alert or record."""
+    found = handler.context.rules
+    if found is None:
+        return answer(success({"groups": []}))
+    return answer(success(rules_data(found.report(), request.first("type"))))
 
 
-async def alerts(_: Handler, __: DoorRequest) -> Response:
-    """List active alerts: without rules there are none."""
-    return answer(success({"alerts": []}))
+async def alerts(handler: Handler, _: DoorRequest) -> Response:
+    """List active alerts."""
+    found = handler.context.rules
+    return answer(success({"alerts": []} if found is None else alerts_data(found.report())))

@@ -1,0 +1,1 @@
+"""Alerts and recording rules."""
