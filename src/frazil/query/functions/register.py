@@ -2,6 +2,8 @@
 
 matches(body, 'payment AND (timeout OR refused)')   full text, see text_search.py
 get_json_object(body, '$.user.id')                  a value in JSON, see json_path.py
+matches_regex(body, 'time[d]? out')                 a regular expression of RE2
+label_value(attributes, 'http_route')               a value by its label, see label_names.py
 now(), current_timestamp, current_date, today()     the start of the query, by our clock
 """
 
@@ -14,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datafusion import ScalarUDF, udf
 
-from frazil.errors import FrazilError, TooLarge
+from frazil.errors import FrazilError, Malformed, TooLarge
+from frazil.model.arrow import LOGS
 from frazil.query.functions.string_buffers import buffers_of
 
 TIME = pa.timestamp("us", tz="UTC")
+ATTRIBUTES = LOGS.field("attributes").type
 US_PER_DAY = 86_400_000_000
 DISTINCT_MAX = 64
 """Distinct searches or paths in one batch, if they come from a column."""
@@ -48,6 +52,8 @@ def functions(context: QueryContext) -> list[ScalarUDF]:
     return [
         _udf("matches", _matches, [text, text], pa.bool_(), context),
         _udf("get_json_object", _json_values, [text, text], text, context),
+        _udf("matches_regex", _matches_regex, [text, text], pa.bool_(), context),
+        _udf("label_value", _label_values, [ATTRIBUTES, text], text, context),
         *(udf(lambda: _now(context), [], TIME, "stable", name) for name in _NOW_NAMES),
         *(udf(lambda: _today(context), [], pa.date32(), "stable", name) for name in _TODAY_NAMES),
     ]
@@ -137,6 +143,19 @@ def _json_values(column: pa.Array, path: str) -> pa.Array:
     from frazil.query.functions.json_path import parse_path, values_at
 
     return values_at(column, parse_path(path))
+
+
+def _matches_regex(column: pa.Array, pattern: str) -> pa.Array:
+    try:
+        return pc.match_substring_regex(column, pattern)
+    except pa.ArrowInvalid as error:
+        raise Malformed(f"the regular expression {pattern!r} is invalid: {error}") from None
+
+
+def _label_values(maps: pa.Array, name: str) -> pa.Array:
+    from frazil.query.functions.label_names import values_by_label
+
+    return values_by_label(maps, name)
 
 
 def warm_functions() -> None:
