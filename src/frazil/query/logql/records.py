@@ -28,6 +28,8 @@ NS_PER_US = 1000
 PAGE_ROWS = 1000
 PAGE_ROWS_MAX = 64_000
 PAGE_GROWTH = 4
+ROWS_AT_ONCE = 1024
+"""Rows that are Python values at the same time."""
 LINES_READ_MAX = 1_000_000
 """Lines that one query of lines looks at, beyond those that SQL excludes."""
 PLACE = ("_log_partition", "_offset", "_row")
@@ -84,22 +86,24 @@ def find_lines(
     read_count = 0
     after: list[str] = []
     while True:
-        rows = _page(read, [*conditions, *after], size, is_newest=is_newest)
-        read_count += len(rows)
-        for row in rows:
+        page_count, last = 0, None
+        for row in _page(read, [*conditions, *after], size, is_newest=is_newest):
+            page_count, last = page_count + 1, row
             line = line_of(row)
             if passes(line, steps):
                 found.append(line)
                 if len(found) == limit:
-                    return Lines(found, read_count)
-        if len(rows) < size:
+                    return Lines(found, read_count + page_count)
+        read_count += page_count
+        if page_count < size:
             return Lines(found, read_count)
         if read_count >= LINES_READ_MAX:
             raise TooLarge(
                 f"{read_count} lines were read, and only {len(found)} pass the pipeline; narrow "
                 "the time or the selector, or add a line filter"
             )
-        after = Cursor.of(rows[-1]).after(is_descending=is_newest)
+        assert last is not None, "a full page has a last row"
+        after = Cursor.of(last).after(is_descending=is_newest)
         size = min(PAGE_ROWS_MAX, size * PAGE_GROWTH)
 
 
@@ -108,12 +112,14 @@ LINE_SQL = f"time, {column_list(PLACE)}, {TIME_NS} AS time_ns, body, {column_lis
 
 def _page(
     read: ReadRows, conditions: Sequence[str], size: int, *, is_newest: bool
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     sql = (
         f"SELECT {LINE_SQL} FROM logs {where(conditions)} "
         f"ORDER BY {Cursor.order(is_descending=is_newest)} LIMIT {size}"
     )
-    return [row for batch in batches_of(read, sql) for row in batch.to_pylist()]
+    for batch in batches_of(read, sql):
+        for begin in range(0, batch.num_rows, ROWS_AT_ONCE):
+            yield from batch.slice(begin, ROWS_AT_ONCE).to_pylist()
 
 
 def line_of(row: dict[str, Any]) -> LogLine:

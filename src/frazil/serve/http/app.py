@@ -14,8 +14,14 @@ from typing import Any, Protocol
 from frazil import tracing
 from frazil.errors import FrazilError, Unavailable
 from frazil.httpd import (
+    CLOSE_FAILED,
+    CLOSE_GOING_AWAY,
     CUT,
     PREFLIGHT_AGE_S,
+    SOCKET_ACCEPT,
+    SOCKET_CLOSE,
+    SOCKET_PING,
+    SOCKET_TEXT,
     Auth,
     ClientGone,
     HttpError,
@@ -37,7 +43,7 @@ from frazil.serve.http.request import (
 )
 from frazil.serve.http.responses import answer_of_error, failure_of
 from frazil.serve.http.router import Endpoint, Reply, Router
-from frazil.serve.http.row_streams import LiveStream, RowStream
+from frazil.serve.http.row_streams import LiveStream, RowStream, SocketStream
 from frazil.serve.http.static import StaticFiles
 
 logger = logging.getLogger(__name__)
@@ -108,6 +114,8 @@ class App:
                 await self._send_stream(answer, request, send, cors)
             elif isinstance(answer, LiveStream):
                 await self._send_live(answer, request, send, cors)
+            elif isinstance(answer, SocketStream):
+                await self._send_socket(answer, request, send)
             else:
                 await _send_answer(answer, send, cors)
         except (ClientGone, asyncio.CancelledError):
@@ -255,6 +263,36 @@ class App:
         else:
             logger.info("live tail ended", extra={"reason": str(sending.exception())})
             await send({"type": CUT})
+
+
+    async def _send_socket(self, stream: SocketStream, request: ApiRequest, send: Send) -> None:
+        """Send messages until the client closes the WebSocket or the node stops."""
+        leaving = asyncio.create_task(request.gone())
+        stopping = asyncio.create_task(self._handler.is_stopping.wait())
+        sending = asyncio.create_task(_send_messages(stream, send))
+        try:
+            await asyncio.wait({leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stream.close()
+            for task in (leaving, stopping, sending):
+                task.cancel()
+            await asyncio.wait({leaving, stopping, sending})
+        code, reason = CLOSE_GOING_AWAY, "the node stops"
+        if not sending.cancelled() and (error := sending.exception()) is not None:
+            code, reason = CLOSE_FAILED, str(error)
+            logger.info("websocket ended", extra={"reason": reason})
+        await send({"type": SOCKET_CLOSE, "code": code, "reason": reason})
+
+
+async def _send_messages(stream: SocketStream, send: Send) -> None:
+    REQUESTS.add(status="101")
+    await send({"type": SOCKET_ACCEPT})
+    async for piece in stream.pieces:
+        if piece:
+            SENT.add(len(piece))
+            await send({"type": SOCKET_TEXT, "text": piece})
+        else:
+            await send({"type": SOCKET_PING})
 
 
 async def _send_pieces(live: LiveStream, send: Send, cors: list[tuple[bytes, bytes]]) -> None:
