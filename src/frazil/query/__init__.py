@@ -15,6 +15,7 @@
     scan/       the rows of a table, from both tiers
     plan/       from a text to a plan: what is scanned and pruned
     counts/     cached row counts by distinct values
+    logql/      LogQL over logs, for Loki's clients
     run/        planning and running in worker processes
     search/     the search box, filters, facets
     telemetry/  logs, traces, services and metrics, by SQL
@@ -26,6 +27,35 @@ memory, or when its client leaves. The process of the engine runs no query and l
 
 from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
+from frazil.query.logql.fields import detected_fields as detected_field_list
+from frazil.query.logql.labels import STREAM_LABELS, level_of
+from frazil.query.logql.log_tail import LogTail
+from frazil.query.logql.log_tail import before as records_before
+from frazil.query.logql.metric_query import evaluate as evaluate_logql
+from frazil.query.logql.parser import parse_logql, parse_selection
+from frazil.query.logql.pipeline import LogLine
+from frazil.query.logql.records import LineSpan, ReadRows, find_lines
+from frazil.query.logql.render import logql_text
+from frazil.query.logql.series import (
+    SERIES_MAX,
+    LabelKey,
+    LogScalar,
+    LogSeries,
+    LogSteps,
+    label_key,
+    sample_text,
+)
+from frazil.query.logql.streams import (
+    EVERY_STREAM,
+    StreamTotals,
+    exact_conditions,
+    label_values,
+    stream_labels,
+    stream_totals,
+    volume_by_step,
+)
+from frazil.query.logql.syntax import LogSelection
+from frazil.query.logql.units import duration_ns
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
 from frazil.query.scan.keyed_tables import KeyedViews, refuse_bare_names
@@ -41,7 +71,13 @@ from frazil.query.telemetry.compare import Comparison, Selection, compare
 from frazil.query.telemetry.deployments import Deployment, deployments
 from frazil.query.telemetry.heatmaps import Heatmap, latency_heatmap, metric_heatmap
 from frazil.query.telemetry.log_pages import Pages, log_pages
-from frazil.query.telemetry.log_patterns import LogPattern, PatternsAnswer, log_patterns
+from frazil.query.telemetry.log_patterns import (
+    LogPattern,
+    PatternsAnswer,
+    cluster_lines,
+    log_patterns,
+    masked_lines,
+)
 from frazil.query.telemetry.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.telemetry.logs import (
     Around,
@@ -99,7 +135,10 @@ from frazil.query.view_statements import register_views
 from frazil.query.warm_up import warm
 
 __all__ = [
+    "EVERY_STREAM",
     "LOG_COLUMNS",
+    "SERIES_MAX",
+    "STREAM_LABELS",
     "Around",
     "Ask",
     "Bar",
@@ -119,17 +158,26 @@ __all__ = [
     "KeyedStore",
     "KeyedViews",
     "Label",
+    "LabelKey",
     "Latency",
     "Line",
+    "LineSpan",
     "ListedTable",
     "LogFilter",
+    "LogLine",
     "LogPattern",
     "LogRow",
+    "LogScalar",
+    "LogSelection",
+    "LogSeries",
+    "LogSteps",
+    "LogTail",
     "Metric",
     "NamedField",
     "Outline",
     "Pages",
     "PatternsAnswer",
+    "ReadRows",
     "Selection",
     "Series",
     "SeriesAnswer",
@@ -137,6 +185,7 @@ __all__ = [
     "ServiceStep",
     "SpanFilter",
     "SpanNode",
+    "StreamTotals",
     "Tail",
     "TailRows",
     "TimeRange",
@@ -147,50 +196,68 @@ __all__ = [
     "TraceSummary",
     "Volume",
     "ambiguity_notes",
+    "cluster_lines",
     "compare",
     "dependencies",
     "deployments",
+    "detected_field_list",
+    "duration_ns",
+    "evaluate_logql",
+    "exact_conditions",
     "exemplars",
     "facets",
     "facets_of",
     "failures",
     "fields_of",
     "find_in_trace",
+    "find_lines",
     "find_logs",
     "find_traces",
     "find_traces_by_id",
     "first_rows",
     "hints_of",
     "histogram",
+    "label_key",
+    "label_values",
     "latencies",
     "latency_heatmap",
+    "level_of",
     "log_conditions",
     "log_pages",
     "log_patterns",
     "log_rows",
+    "logql_text",
     "logs_around",
     "logs_of_trace",
+    "masked_lines",
     "metric_heatmap",
     "metric_labels",
     "metric_names",
     "metric_series",
     "open_row_select",
     "outline",
+    "parse_logql",
+    "parse_selection",
     "preload_workers",
     "query_conditions",
     "query_names",
+    "records_before",
     "refuse_bare_names",
     "register_tables",
     "register_views",
     "row_conditions",
+    "sample_text",
     "search_sql",
     "service_steps",
     "services",
     "span_conditions",
     "span_of_trace",
+    "stream_labels",
+    "stream_totals",
     "subtree",
     "trace",
     "trace_dots",
+    "volume_by_step",
     "volumes",
     "warm",
     "waterfall",

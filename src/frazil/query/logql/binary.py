@@ -12,13 +12,13 @@ from frazil.query.logql.series import (
     Floats,
     LabelKey,
     LogSeries,
-    Scalar,
+    LogScalar,
     label_key,
     shown_labels,
 )
-from frazil.query.logql.syntax import BinaryExpression, LabelReplacement, VectorMatching
+from frazil.query.logql.syntax import LogqlBinary, LogqlReplacement, LogqlMatching
 
-Value = Scalar | list[LogSeries]
+Value = LogScalar | list[LogSeries]
 
 _ARITHMETIC: dict[str, Callable[[Floats, Floats], Floats]] = {
     "+": np.add,
@@ -36,18 +36,18 @@ _COMPARISON: dict[str, Callable[[Floats, Floats], Floats]] = {
     "<": np.less,
     "<=": np.less_equal,
 }
-_NO_MATCHING = VectorMatching((), is_on=False)
+_NO_MATCHING = LogqlMatching((), is_on=False)
 
 
-def binary(expression: BinaryExpression, left: Value, right: Value) -> Value:
+def binary(expression: LogqlBinary, left: Value, right: Value) -> Value:
     with np.errstate(all="ignore"):
-        if isinstance(left, Scalar) and isinstance(right, Scalar):
+        if isinstance(left, LogScalar) and isinstance(right, LogScalar):
             values, _ = _applied(expression, np.array([left.value]), np.array([right.value]), True)
-            return Scalar(float(values[0]))
-        if isinstance(left, Scalar):
-            assert not isinstance(right, Scalar)
+            return LogScalar(float(values[0]))
+        if isinstance(left, LogScalar):
+            assert not isinstance(right, LogScalar)
             return [_with_number(expression, one, left.value, is_left=True) for one in right]
-        if isinstance(right, Scalar):
+        if isinstance(right, LogScalar):
             return [_with_number(expression, one, right.value, is_left=False) for one in left]
         if expression.operator in ("and", "or", "unless"):
             return _of_sets(expression, left, right)
@@ -55,7 +55,7 @@ def binary(expression: BinaryExpression, left: Value, right: Value) -> Value:
 
 
 def _applied(
-    expression: BinaryExpression, left: Floats, right: Floats, is_number: bool
+    expression: LogqlBinary, left: Floats, right: Floats, is_number: bool
 ) -> tuple[Floats, Floats | None]:
     """The values, and which of them a comparison keeps."""
     operator = expression.operator
@@ -68,7 +68,7 @@ def _applied(
 
 
 def _with_number(
-    expression: BinaryExpression, series: LogSeries, number: float, *, is_left: bool
+    expression: LogqlBinary, series: LogSeries, number: float, *, is_left: bool
 ) -> LogSeries:
     other = np.full(len(series.values), number)
     first, second = (other, series.values) if is_left else (series.values, other)
@@ -78,13 +78,13 @@ def _with_number(
     return LogSeries(series.labels, series.values, series.is_present & is_kept.astype(np.bool_))
 
 
-def _matched_key(labels: LabelKey, matching: VectorMatching) -> LabelKey:
+def _matched_key(labels: LabelKey, matching: LogqlMatching) -> LabelKey:
     names = frozenset(matching.labels)
     return tuple(pair for pair in labels if (pair[0] in names) == matching.is_on)
 
 
 def _between(
-    expression: BinaryExpression, left: Sequence[LogSeries], right: Sequence[LogSeries]
+    expression: LogqlBinary, left: Sequence[LogSeries], right: Sequence[LogSeries]
 ) -> list[LogSeries]:
     """One to one, or with `group_left` and `group_right`, many to one."""
     matching = expression.matching or _NO_MATCHING
@@ -127,7 +127,7 @@ def _merged(first: LogSeries, second: LogSeries) -> LogSeries:
     return LogSeries(first.labels, values, first.is_present | second.is_present)
 
 
-def _result_labels(many: LabelKey, one: LabelKey, matching: VectorMatching) -> LabelKey:
+def _result_labels(many: LabelKey, one: LabelKey, matching: LogqlMatching) -> LabelKey:
     if not matching.group:
         return _matched_key(many, matching)
     others = dict(one)
@@ -135,7 +135,7 @@ def _result_labels(many: LabelKey, one: LabelKey, matching: VectorMatching) -> L
 
 
 def _of_sets(
-    expression: BinaryExpression, left: Sequence[LogSeries], right: Sequence[LogSeries]
+    expression: LogqlBinary, left: Sequence[LogSeries], right: Sequence[LogSeries]
 ) -> list[LogSeries]:
     """`and`, `or` and `unless`, step by step."""
     matching = expression.matching or _NO_MATCHING
@@ -155,7 +155,7 @@ def _of_sets(
     return result
 
 
-def replace_labels(replacement: LabelReplacement, series: Sequence[LogSeries]) -> list[LogSeries]:
+def replace_labels(replacement: LogqlReplacement, series: Sequence[LogSeries]) -> list[LogSeries]:
     """`label_replace`: a label from another, if a regular expression matches all of it."""
     compiled = anchored_regex(replacement.pattern)
     result = []

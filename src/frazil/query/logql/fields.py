@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from frazil.query.logql.line_parsers import parse_json, parse_logfmt
+from frazil.query.functions.label_names import label_name
+from frazil.query.logql.line_parsers import DEPTH_MAX, parse_json, parse_logfmt
 from frazil.query.logql.pipeline import EXTRACTED, LogLine, number_of
 from frazil.query.logql.units import size_bytes, value_duration_s
 
+JSON, LOGFMT = "json", "logfmt"
 VALUES_MAX = 10_000
 """Distinct values of a field that are counted."""
 _WHOLE = re.compile(r"[-+]?\d+")
@@ -22,6 +26,8 @@ class DetectedField:
     name: str
     parsers: list[str] = field(default_factory=list)
     values: dict[str, None] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+    """Where JSON has it."""
 
     @property
     def type(self) -> str:
@@ -57,16 +63,31 @@ def detected_fields(lines: Sequence[LogLine]) -> list[DetectedField]:
     for line in lines:
         for name, value in line.metadata.items():
             note(name, value, "")
-        for parser, labels in _parsed(line.line):
-            for name, value in labels.items():
-                note(name + EXTRACTED if name in line.stream else name, value, parser)
+        parser, labels = _parsed(line.line)
+        for name, value in labels.items():
+            note(name + EXTRACTED if name in line.stream else name, value, parser)
+        if parser == JSON:
+            for path in _paths(json.loads(line.line), ()):
+                name = label_name("_".join(path))
+                found[name + EXTRACTED if name in line.stream else name].path = path
     return sorted(found.values(), key=lambda one: (-counts[one.name], one.name))
 
 
-def _parsed(line: str) -> list[tuple[str, dict[str, str]]]:
-    """Labels of a line by parser; of words without `=` none."""
+def _paths(value: dict[str, Any], before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Where the labels of an object are, as `parse_json` finds them."""
+    for key, member in value.items():
+        path = (*before, key)
+        if isinstance(member, dict) and len(path) <= DEPTH_MAX:
+            yield from _paths(member, path)
+        elif isinstance(member, str | int | float | bool):
+            yield path
+
+
+def _parsed(line: str) -> tuple[str, dict[str, str]]:
+    """The parser of a line, and its labels; none of words without `=`."""
     if line.lstrip().startswith("{"):
-        return [("json", dict(parse_json(line).labels))]
+        parsed = parse_json(line)
+        return ("", {}) if parsed.error else (JSON, dict(parsed.labels))
     if "=" in line:
-        return [("logfmt", dict(parse_logfmt(line, is_strict=False, keeps_empty=False).labels))]
-    return []
+        return LOGFMT, dict(parse_logfmt(line, is_strict=False, keeps_empty=False).labels)
+    return "", {}

@@ -10,16 +10,16 @@ from frazil.errors import Malformed, TooLarge
 from frazil.query.logql.binary import Value, binary, replace_labels
 from frazil.query.logql.records import ReadRows
 from frazil.query.logql.samples import range_series
-from frazil.query.logql.series import SERIES_MAX, LogSeries, Scalar, StepGrid, label_key
+from frazil.query.logql.series import SERIES_MAX, LogSeries, LogScalar, LogSteps, label_key
 from frazil.query.logql.syntax import (
-    BinaryExpression,
+    LogqlBinary,
     LabelGrouping,
-    LabelReplacement,
+    LogqlReplacement,
     MetricExpression,
-    NumberExpression,
-    RangeAggregation,
-    VectorAggregation,
-    VectorExpression,
+    LogqlNumber,
+    LogRange,
+    LogqlAggregation,
+    LogqlVector,
 )
 from frazil.query.logql.vectors import aggregate
 
@@ -35,10 +35,10 @@ JOINED = {
 """Range aggregations -> the vector aggregation that may as well be applied to their samples."""
 
 
-def evaluate(read: ReadRows, expression: MetricExpression, grid: StepGrid) -> Value:
+def evaluate(read: ReadRows, expression: MetricExpression, grid: LogSteps) -> Value:
     """Return a number, or series without those that are empty."""
     value = _Evaluation(read, grid).value(expression)
-    if isinstance(value, Scalar):
+    if isinstance(value, LogScalar):
         return value
     present = [series for series in value if series.is_present.any()]
     if len(present) > SERIES_MAX:
@@ -53,45 +53,45 @@ def evaluate(read: ReadRows, expression: MetricExpression, grid: StepGrid) -> Va
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
     read: ReadRows
-    grid: StepGrid
+    grid: LogSteps
 
     def value(self, expression: MetricExpression) -> Value:
-        if isinstance(expression, NumberExpression):
-            return Scalar(expression.value)
-        if isinstance(expression, VectorExpression):
+        if isinstance(expression, LogqlNumber):
+            return LogScalar(expression.value)
+        if isinstance(expression, LogqlVector):
             return [self._constant(expression.value)]
-        if isinstance(expression, BinaryExpression):
+        if isinstance(expression, LogqlBinary):
             return binary(expression, self.value(expression.left), self.value(expression.right))
         return self._vector(expression)
 
     def _vector(self, expression: MetricExpression) -> list[LogSeries]:
-        if isinstance(expression, VectorAggregation):
+        if isinstance(expression, LogqlAggregation):
             joined = self._joined(expression)
             inner = self._series(expression.inner) if joined is None else joined
             return aggregate(expression, inner)
-        if isinstance(expression, LabelReplacement):
+        if isinstance(expression, LogqlReplacement):
             return replace_labels(expression, self._series(expression.inner))
-        assert isinstance(expression, RangeAggregation)
+        assert isinstance(expression, LogRange)
         if expression.operation == "absent_over_time":
             return self._absent(expression)
         return range_series(self.read, expression, self.grid, expression.grouping)
 
     def _series(self, expression: MetricExpression) -> list[LogSeries]:
         value = self.value(expression)
-        if isinstance(value, Scalar):
+        if isinstance(value, LogScalar):
             raise Malformed("this needs series, not a number; write vector(1)")
         return value
 
-    def _joined(self, outer: VectorAggregation) -> list[LogSeries] | None:
+    def _joined(self, outer: LogqlAggregation) -> list[LogSeries] | None:
         """Series that have the labels of the outer aggregation only, if that is the same."""
         inner = outer.inner
-        if not isinstance(inner, RangeAggregation) or inner.grouping is not None:
+        if not isinstance(inner, LogRange) or inner.grouping is not None:
             return None
         if JOINED.get(inner.operation) != outer.operation:
             return None
         return range_series(self.read, inner, self.grid, outer.grouping or LabelGrouping(()))
 
-    def _absent(self, expression: RangeAggregation) -> list[LogSeries]:
+    def _absent(self, expression: LogRange) -> list[LogSeries]:
         """One series, of the labels that the selector names, where nothing else is."""
         found = range_series(self.read, expression, self.grid, LabelGrouping(()))
         labels = {

@@ -14,19 +14,19 @@ from typing import Literal
 from frazil.errors import Malformed
 from frazil.query.logql.stage_parser import StageParser
 from frazil.query.logql.syntax import (
-    BinaryExpression,
+    LogqlBinary,
     Expression,
     LabelGrouping,
-    LabelReplacement,
+    LogqlReplacement,
     LogSelection,
     MetricExpression,
-    NumberExpression,
-    RangeAggregation,
+    LogqlNumber,
+    LogRange,
     Stage,
     Unwrap,
-    VectorAggregation,
-    VectorExpression,
-    VectorMatching,
+    LogqlAggregation,
+    LogqlVector,
+    LogqlMatching,
 )
 from frazil.query.logql.units import duration_ns
 
@@ -131,7 +131,7 @@ class _Parser(StageParser):
         is_operator = token.kind in ("sign", "name") and token.text in _BINDING
         return token.text if is_operator else None
 
-    def _binary(self, operator: str, left: Expression) -> BinaryExpression:
+    def _binary(self, operator: str, left: Expression) -> LogqlBinary:
         at = self.token
         self.advance()
         is_bool = self.take("bool")
@@ -144,9 +144,9 @@ class _Parser(StageParser):
             raise self.error(f"{operator} needs numbers on both sides, not lines", at)
         if operator in SET_OPERATORS and _is_number(left, right):
             raise self.error(f"{operator} needs vectors on both sides, not numbers", at)
-        return BinaryExpression(operator, left, right, is_bool, matching)
+        return LogqlBinary(operator, left, right, is_bool, matching)
 
-    def _matching(self, operator: str) -> VectorMatching | None:
+    def _matching(self, operator: str) -> LogqlMatching | None:
         if self.token.text not in ("on", "ignoring") or self.token.kind != "name":
             return None
         is_on = self.advance().text == "on"
@@ -158,7 +158,7 @@ class _Parser(StageParser):
                 raise self.error(f"{operator} takes no grouping")
             group = "left" if self.advance().text == "group_left" else "right"
             include = self.label_names() if self.is_sign("(") and self._has_labels() else ()
-        return VectorMatching(labels, is_on, group, include)
+        return LogqlMatching(labels, is_on, group, include)
 
     def _has_labels(self) -> bool:
         """Whether the parentheses after `group_left` list labels, or hold the right side."""
@@ -169,8 +169,8 @@ class _Parser(StageParser):
         if self.token.kind == "sign" and self.token.text in "+-":
             at = self.advance()
             operand = self.expression(_BINDING["*"])
-            if isinstance(operand, NumberExpression):
-                return NumberExpression(-operand.value if at.text == "-" else operand.value)
+            if isinstance(operand, LogqlNumber):
+                return LogqlNumber(-operand.value if at.text == "-" else operand.value)
             raise self.error("a sign needs a number after it; write 0 - …", at)
         return self._primary()
 
@@ -185,7 +185,7 @@ class _Parser(StageParser):
                 return self._lines(inner.matchers, inner.stages)
             return inner
         if token.kind == "number":
-            return NumberExpression(self.number())
+            return LogqlNumber(self.number())
         if token.kind == "name":
             return self._function()
         raise self.unexpected('a selector such as {service_name="cart"}, a function or a number')
@@ -208,11 +208,11 @@ class _Parser(StageParser):
             self.expect_sign("(")
             value = self._signed_number()
             self.expect_sign(")")
-            return VectorExpression(value)
+            return LogqlVector(value)
         if name.text == "label_replace":
             return self._label_replace()
         if name.text.lower() in ("inf", "nan"):
-            return NumberExpression(math.inf if name.text.lower() == "inf" else math.nan)
+            return LogqlNumber(math.inf if name.text.lower() == "inf" else math.nan)
         if name.text in UNSUPPORTED:
             raise self.error(f"{name.text} is not supported", name)
         raise self.error(f"unknown function {name.text}", name)
@@ -221,7 +221,7 @@ class _Parser(StageParser):
         is_negative = self.take_sign("-")
         return -self.number() if is_negative else self.number()
 
-    def _label_replace(self) -> LabelReplacement:
+    def _label_replace(self) -> LogqlReplacement:
         self.expect_sign("(")
         inner = self._metric()
         texts = []
@@ -230,7 +230,7 @@ class _Parser(StageParser):
             texts.append(self.text())
         self.expect_sign(")")
         self.check_regex(texts[3])
-        return LabelReplacement(inner, *texts)
+        return LogqlReplacement(inner, *texts)
 
     def _metric(self) -> MetricExpression:
         at = self.token
@@ -241,7 +241,7 @@ class _Parser(StageParser):
             )
         return inner
 
-    def _vector_aggregation(self, operation: str) -> VectorAggregation:
+    def _vector_aggregation(self, operation: str) -> LogqlAggregation:
         at = self.token
         grouping = self._grouping()
         self.expect_sign("(")
@@ -257,7 +257,7 @@ class _Parser(StageParser):
         grouping = grouping or self._grouping()
         if operation.startswith("sort") and grouping is not None:
             raise self.error(f"{operation} takes no by or without", at)
-        return VectorAggregation(operation, inner, grouping, parameter)
+        return LogqlAggregation(operation, inner, grouping, parameter)
 
     def _grouping(self) -> LabelGrouping | None:
         if self.token.kind != "name" or self.token.text not in ("by", "without"):
@@ -265,7 +265,7 @@ class _Parser(StageParser):
         is_without = self.advance().text == "without"
         return LabelGrouping(self.label_names(), is_without)
 
-    def _range_aggregation(self, operation: str) -> RangeAggregation:
+    def _range_aggregation(self, operation: str) -> LogRange:
         at = self.token
         grouping = self._grouping()
         self.expect_sign("(")
@@ -282,7 +282,7 @@ class _Parser(StageParser):
             raise self.error(f"{operation} counts lines; remove | unwrap", at)
         if grouping is not None and operation not in GROUPED_OPERATIONS:
             raise self.error(f"{operation} takes no by or without; use sum by (…) around it", at)
-        return RangeAggregation(
+        return LogRange(
             operation, selection, range_ns, offset_ns, unwrap, parameter, grouping
         )
 
@@ -332,4 +332,4 @@ class _Parser(StageParser):
 
 
 def _is_number(left: MetricExpression, right: MetricExpression) -> bool:
-    return isinstance(left, NumberExpression) or isinstance(right, NumberExpression)
+    return isinstance(left, LogqlNumber) or isinstance(right, LogqlNumber)

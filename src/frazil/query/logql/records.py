@@ -31,7 +31,7 @@ PAGE_GROWTH = 4
 ROWS_AT_ONCE = 1024
 """Rows that are Python values at the same time."""
 LINES_READ_MAX = 1_000_000
-"""Lines that one query of lines looks at, beyond those that SQL excludes."""
+"""FoundLines that one query of lines looks at, beyond those that SQL excludes."""
 PLACE = ("_log_partition", "_offset", "_row")
 
 
@@ -49,7 +49,7 @@ class LineSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class FoundLines:
     """What a query of lines returns."""
 
     lines: list[LogLine]
@@ -76,7 +76,7 @@ def find_lines(
     limit: int,
     is_newest: bool,
     extra: Sequence[str] = (),
-) -> Lines:
+) -> FoundLines:
     """Return the newest or oldest lines that pass the pipeline."""
     lowering = lowered(selection)
     conditions = [*span.conditions(), *lowering.conditions, *extra]
@@ -93,10 +93,10 @@ def find_lines(
             if passes(line, steps):
                 found.append(line)
                 if len(found) == limit:
-                    return Lines(found, read_count + page_count)
+                    return FoundLines(found, read_count + page_count)
         read_count += page_count
         if page_count < size:
-            return Lines(found, read_count)
+            return FoundLines(found, read_count)
         if read_count >= LINES_READ_MAX:
             raise TooLarge(
                 f"{read_count} lines were read, and only {len(found)} pass the pipeline; narrow "

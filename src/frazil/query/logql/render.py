@@ -6,7 +6,7 @@ import json
 
 from frazil.query.logql.series import sample_text
 from frazil.query.logql.syntax import (
-    BinaryExpression,
+    LogqlBinary,
     DecolorizeStage,
     DropStage,
     Expression,
@@ -18,24 +18,24 @@ from frazil.query.logql.syntax import (
     LabelFilter,
     LabelFormat,
     LabelGrouping,
-    LabelReplacement,
+    LogqlReplacement,
     LabelTest,
     LabelTests,
     LineFilter,
     LineFormat,
     LogfmtStage,
     LogSelection,
-    NumberExpression,
+    LogqlNumber,
     NumberTest,
     PatternStage,
-    RangeAggregation,
+    LogRange,
     RegexpStage,
     Stage,
     StreamMatcher,
     Unwrap,
-    VectorAggregation,
-    VectorExpression,
-    VectorMatching,
+    LogqlAggregation,
+    LogqlVector,
+    LogqlMatching,
 )
 from frazil.query.logql.units import duration_text
 
@@ -43,16 +43,16 @@ from frazil.query.logql.units import duration_text
 def logql_text(expression: Expression) -> str:
     if isinstance(expression, LogSelection):
         return _selection(expression)
-    if isinstance(expression, NumberExpression):
+    if isinstance(expression, LogqlNumber):
         return sample_text(expression.value)
-    if isinstance(expression, VectorExpression):
+    if isinstance(expression, LogqlVector):
         return f"vector({sample_text(expression.value)})"
-    if isinstance(expression, LabelReplacement):
+    if isinstance(expression, LogqlReplacement):
         texts = (expression.target, expression.replacement, expression.source, expression.pattern)
         return f"label_replace({', '.join([logql_text(expression.inner), *map(quoted, texts)])})"
-    if isinstance(expression, BinaryExpression):
+    if isinstance(expression, LogqlBinary):
         return _binary(expression)
-    if isinstance(expression, VectorAggregation):
+    if isinstance(expression, LogqlAggregation):
         parameter = "" if expression.parameter is None else f"{expression.parameter}, "
         head = f"{expression.operation}{_grouping(expression.grouping)}"
         return f"{head} ({parameter}{logql_text(expression.inner)})"
@@ -141,7 +141,7 @@ def _test(test: LabelTest) -> str:
     return _matcher(test)
 
 
-def _range(aggregation: RangeAggregation) -> str:
+def _range(aggregation: LogRange) -> str:
     parameter = "" if aggregation.parameter is None else f"{sample_text(aggregation.parameter)}, "
     unwrap = "" if aggregation.unwrap is None else f" {_unwrap(aggregation.unwrap)}"
     offset = f" offset {duration_text(aggregation.offset_ns)}" if aggregation.offset_ns else ""
@@ -163,17 +163,17 @@ def _grouping(grouping: LabelGrouping | None) -> str:
     return f" {word} ({', '.join(map(_label, grouping.labels))})"
 
 
-def _binary(expression: BinaryExpression) -> str:
+def _binary(expression: LogqlBinary) -> str:
     is_bool = " bool" if expression.is_bool else ""
     matching = "" if expression.matching is None else f" {_matching(expression.matching)}"
     sides = [
-        f"({logql_text(side)})" if isinstance(side, BinaryExpression) else logql_text(side)
+        f"({logql_text(side)})" if isinstance(side, LogqlBinary) else logql_text(side)
         for side in (expression.left, expression.right)
     ]
     return f"{sides[0]} {expression.operator}{is_bool}{matching} {sides[1]}"
 
 
-def _matching(matching: VectorMatching) -> str:
+def _matching(matching: LogqlMatching) -> str:
     word = "on" if matching.is_on else "ignoring"
     text = f"{word} ({', '.join(map(_label, matching.labels))})"
     if matching.group:

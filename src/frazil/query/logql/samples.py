@@ -41,7 +41,7 @@ from frazil.query.logql.records import NS_PER_US, LineSpan, ReadRows, batches_of
 from frazil.query.logql.series import (
     LabelKey,
     LogSeries,
-    StepGrid,
+    LogSteps,
     key_of_pairs,
     label_key,
     shown_labels,
@@ -60,7 +60,7 @@ from frazil.query.logql.syntax import (
     LogfmtStage,
     LogSelection,
     PatternStage,
-    RangeAggregation,
+    LogRange,
     RegexpStage,
     Stage,
     Unwrap,
@@ -86,8 +86,8 @@ _PARSERS = (JsonStage, LogfmtStage, PatternStage, RegexpStage)
 
 def range_series(
     read: ReadRows,
-    aggregation: RangeAggregation,
-    grid: StepGrid,
+    aggregation: LogRange,
+    grid: LogSteps,
     grouping: LabelGrouping | None,
 ) -> list[LogSeries]:
     """Evaluate a range aggregation, its samples joined by `grouping` or kept apart by all labels."""
@@ -101,8 +101,8 @@ def range_series(
 
 
 def _without_parsers(
-    aggregation: RangeAggregation, grouping: LabelGrouping | None
-) -> RangeAggregation:
+    aggregation: LogRange, grouping: LabelGrouping | None
+) -> LogRange:
     """Leave parsers out whose labels nothing needs."""
     stages = aggregation.selection.stages
     parser = next((i for i, stage in enumerate(stages) if isinstance(stage, _PARSERS)), None)
@@ -132,14 +132,14 @@ class _Parts:
 
 
 def _is_countable(
-    aggregation: RangeAggregation, grouping: LabelGrouping | None, lowering: LoweredSelection
+    aggregation: LogRange, grouping: LabelGrouping | None, lowering: LoweredSelection
 ) -> bool:
     is_counted = aggregation.operation in COUNTED | MEASURED and aggregation.unwrap is None
     is_by = grouping is not None and not grouping.is_without
     return lowering.is_exact and is_counted and is_by
 
 
-def _parts(aggregation: RangeAggregation, grid: StepGrid) -> _Parts | None:
+def _parts(aggregation: LogRange, grid: LogSteps) -> _Parts | None:
     """None if there would be too many, or windows that are no whole microseconds."""
     widths = (aggregation.range_ns, grid.step_ns)
     if any(width % NS_PER_US for width in widths):
@@ -160,8 +160,8 @@ def _parts(aggregation: RangeAggregation, grid: StepGrid) -> _Parts | None:
 
 def _counted(
     read: ReadRows,
-    aggregation: RangeAggregation,
-    grid: StepGrid,
+    aggregation: LogRange,
+    grid: LogSteps,
     parts: _Parts,
     labels: Sequence[str],
     lowering: LoweredSelection,
@@ -182,7 +182,7 @@ def _counted(
 
 def _sums_by_part(
     read: ReadRows,
-    aggregation: RangeAggregation,
+    aggregation: LogRange,
     parts: _Parts,
     labels: Sequence[str],
     lowering: LoweredSelection,
@@ -252,7 +252,7 @@ class _Samples:
         if self._count > SAMPLES_MAX:
             raise TooLarge(f"the query has more than {SAMPLES_MAX} samples; narrow the time")
 
-    def series(self, aggregation: RangeAggregation, grid: StepGrid) -> Iterator[LogSeries]:
+    def series(self, aggregation: LogRange, grid: LogSteps) -> Iterator[LogSeries]:
         for key, (times, values) in self._by_key.items():
             times_ns, numbers = np.array(times, np.int64), np.array(values, np.float64)
             order = np.argsort(times_ns, kind="stable")
@@ -264,8 +264,8 @@ class _Samples:
 
 def _from_lines(
     read: ReadRows,
-    aggregation: RangeAggregation,
-    grid: StepGrid,
+    aggregation: LogRange,
+    grid: LogSteps,
     grouping: LabelGrouping | None,
     lowering: LoweredSelection,
 ) -> list[LogSeries]:
@@ -289,7 +289,7 @@ def _from_lines(
 
 
 def _lines(read: ReadRows, names: frozenset[str] | None, conditions: str) -> Iterator[LogLine]:
-    """Lines with these labels only, or all of them."""
+    """FoundLines with these labels only, or all of them."""
     if names is None:
         sql = f"SELECT {TIME_NS} AS time_ns, body, {column_list(LABEL_COLUMNS)} FROM logs {conditions}"
         for batch in batches_of(read, sql):
@@ -333,7 +333,7 @@ def _pipeline_error(line: LogLine) -> Malformed:
     )
 
 
-def _sampler(aggregation: RangeAggregation) -> Callable[[LogLine], float | None]:
+def _sampler(aggregation: LogRange) -> Callable[[LogLine], float | None]:
     if aggregation.unwrap is not None:
         return _unwrapper(aggregation.unwrap)
     if aggregation.operation in MEASURED:
@@ -371,7 +371,7 @@ def _unwrapper(unwrap: Unwrap) -> Callable[[LogLine], float | None]:
 
 
 def _keyer(
-    aggregation: RangeAggregation, grouping: LabelGrouping | None
+    aggregation: LogRange, grouping: LabelGrouping | None
 ) -> Callable[[LogLine], LabelKey]:
     if grouping is None:
         return lambda line: label_key(line.labels())
@@ -393,7 +393,7 @@ def _own(line: LogLine, name: str) -> str:
 
 
 def _needed_labels(
-    aggregation: RangeAggregation, grouping: LabelGrouping | None
+    aggregation: LogRange, grouping: LabelGrouping | None
 ) -> frozenset[str] | None:
     """None if it needs all of them."""
     if grouping is None or grouping.is_without:

@@ -1,4 +1,4 @@
-"""LogSeries: numbers over time with labels; StepGrid: the times of an evaluation."""
+"""LogSeries: numbers over time with labels; LogSteps: the times of an evaluation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LabelKey = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class StepGrid:
+class LogSteps:
     """An evaluation at `start_ns`, and every `step_ns` up to `end_ns`; a step of 0 is one time."""
 
     start_ns: int
@@ -60,7 +60,7 @@ class LogSeries:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class LogScalar:
     """The same number at each step."""
 
     value: float

@@ -14,7 +14,7 @@ from frazil.query.logql.records import NS_PER_US, LineSpan, ReadRows, batches_of
 from frazil.query.logql.series import (
     LabelKey,
     LogSeries,
-    StepGrid,
+    LogSteps,
     key_of_pairs,
 )
 from frazil.query.logql.syntax import LogSelection
@@ -25,7 +25,7 @@ STREAMS_MAX = 100_000
 VALUES_MAX = 10_000
 """Values of a label."""
 
-EVERYTHING = LogSelection(())
+EVERY_STREAM = LogSelection(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def exact_conditions(selection: LogSelection, span: LineSpan) -> list[str]:
 
 
 def stream_labels(
-    read: ReadRows, span: LineSpan, selection: LogSelection = EVERYTHING
+    read: ReadRows, span: LineSpan, selection: LogSelection = EVERY_STREAM
 ) -> list[StreamLabel]:
     """Labels that any stream has, with the number of their values."""
     counts = ", ".join(f'count(DISTINCT "{name}") AS "{name}"' for name in STREAM_LABELS)
@@ -64,7 +64,7 @@ def stream_labels(
 
 
 def label_values(
-    read: ReadRows, name: str, span: LineSpan, selection: LogSelection = EVERYTHING
+    read: ReadRows, name: str, span: LineSpan, selection: LogSelection = EVERY_STREAM
 ) -> list[str]:
     """Values of any label of the records, sorted."""
     conditions = exact_conditions(selection, span)
@@ -81,10 +81,10 @@ def label_values(
 def stream_totals(
     read: ReadRows,
     span: LineSpan,
-    selection: LogSelection = EVERYTHING,
+    selection: LogSelection = EVERY_STREAM,
     labels: Sequence[str] = STREAM_LABELS,
 ) -> list[StreamTotals]:
-    """Lines and bytes of each stream, or of records with the same labels."""
+    """FoundLines and bytes of each stream, or of records with the same labels."""
     names = list(dict.fromkeys(labels))
     columns = "".join(f"{label_sql(name)} AS c{i}, " for i, name in enumerate(names))
     by = f"GROUP BY {', '.join(str(i + 1) for i in range(len(names)))}" if names else ""
@@ -103,7 +103,7 @@ def stream_totals(
 
 
 def volume_by_step(
-    read: ReadRows, grid: StepGrid, selection: LogSelection, labels: Sequence[str]
+    read: ReadRows, grid: LogSteps, selection: LogSelection, labels: Sequence[str]
 ) -> list[LogSeries]:
     """Bytes by label and step; each step begins at its time."""
     names = list(dict.fromkeys(labels))

@@ -29,7 +29,7 @@ class LineNeedle:
 
 @dataclass(frozen=True, slots=True)
 class LineFilter:
-    """Lines that have any of the needles, or none of them."""
+    """FoundLines that have any of the needles, or none of them."""
 
     operator: LineOperator
     needles: tuple[LineNeedle, ...]
@@ -187,7 +187,7 @@ class LabelGrouping:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeAggregation:
+class LogRange:
     operation: str
     selection: LogSelection
     range_ns: int
@@ -198,7 +198,7 @@ class RangeAggregation:
 
 
 @dataclass(frozen=True, slots=True)
-class VectorAggregation:
+class LogqlAggregation:
     operation: str
     inner: MetricExpression
     grouping: LabelGrouping | None = None
@@ -206,7 +206,7 @@ class VectorAggregation:
 
 
 @dataclass(frozen=True, slots=True)
-class VectorMatching:
+class LogqlMatching:
     """How series of two sides find each other."""
 
     labels: tuple[str, ...]
@@ -216,28 +216,28 @@ class VectorMatching:
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryExpression:
+class LogqlBinary:
     operator: str
     left: MetricExpression
     right: MetricExpression
     is_bool: bool = False
-    matching: VectorMatching | None = None
+    matching: LogqlMatching | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NumberExpression:
+class LogqlNumber:
     value: float
 
 
 @dataclass(frozen=True, slots=True)
-class VectorExpression:
+class LogqlVector:
     """`vector(n)`: one series without labels."""
 
     value: float
 
 
 @dataclass(frozen=True, slots=True)
-class LabelReplacement:
+class LogqlReplacement:
     inner: MetricExpression
     target: str
     replacement: str
@@ -246,11 +246,11 @@ class LabelReplacement:
 
 
 MetricExpression = (
-    RangeAggregation
-    | VectorAggregation
-    | BinaryExpression
-    | NumberExpression
-    | VectorExpression
-    | LabelReplacement
+    LogRange
+    | LogqlAggregation
+    | LogqlBinary
+    | LogqlNumber
+    | LogqlVector
+    | LogqlReplacement
 )
 Expression = LogSelection | MetricExpression

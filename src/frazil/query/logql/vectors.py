@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from frazil.query.logql.series import Flags, Floats, LabelKey, LogSeries
-from frazil.query.logql.syntax import LabelGrouping, VectorAggregation
+from frazil.query.logql.syntax import LabelGrouping, LogqlAggregation
 
 
-def aggregate(aggregation: VectorAggregation, series: Sequence[LogSeries]) -> list[LogSeries]:
+def aggregate(aggregation: LogqlAggregation, series: Sequence[LogSeries]) -> list[LogSeries]:
     operation = aggregation.operation
     if operation.startswith("sort"):
         return _sorted(series, is_descending=operation == "sort_desc")

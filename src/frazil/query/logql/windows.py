@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from frazil.query.logql.series import Flags, Floats, StepGrid
-from frazil.query.logql.syntax import RangeAggregation
+from frazil.query.logql.series import Flags, Floats, LogSteps
+from frazil.query.logql.syntax import LogRange
 from frazil.query.logql.units import NS_PER_S
 
 Times = NDArray[np.int64]
@@ -17,7 +17,7 @@ Ends = NDArray[np.intp]
 
 
 def over_windows(
-    aggregation: RangeAggregation, grid: StepGrid, times_ns: Times, values: Floats
+    aggregation: LogRange, grid: LogSteps, times_ns: Times, values: Floats
 ) -> tuple[Floats, Flags]:
     """Return a value for each step, and whether there is one. Samples are sorted by time."""
     ends_ns = grid.times_ns() - aggregation.offset_ns
@@ -115,7 +115,7 @@ def quantile(window: Floats, level: float) -> float:
 
 
 def _rate_counter(
-    aggregation: RangeAggregation,
+    aggregation: LogRange,
     ends_ns: Times,
     begins: Ends,
     ends: Ends,

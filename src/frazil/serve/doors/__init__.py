@@ -3,4 +3,5 @@
 endpoint.py  Door, DoorEndpoint, DoorRequest: paths below a prefix, with errors as its clients
              expect them
 all.py       the doors of a node
+loki/        Loki: LogQL, live lines
 """

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from frazil.serve.doors.endpoint import Door
+from frazil.serve.doors.loki.door import LOKI
 
-DOORS: tuple[Door, ...] = ()
+DOORS: tuple[Door, ...] = (LOKI,)

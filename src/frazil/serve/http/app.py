@@ -279,7 +279,7 @@ class App:
             await asyncio.wait({leaving, stopping, sending})
         code, reason = CLOSE_GOING_AWAY, "the node stops"
         if not sending.cancelled() and (error := sending.exception()) is not None:
-            code, reason = CLOSE_FAILED, str(error)
+            code, reason = CLOSE_FAILED, str(error) if isinstance(error, FrazilError) else FAILED
             logger.info("websocket ended", extra={"reason": reason})
         await send({"type": SOCKET_CLOSE, "code": code, "reason": reason})
 
