@@ -46,7 +46,7 @@ class ControlFrame:
 
 def websocket_key(method: bytes, headers: Headers) -> bytes | None:
     """Return the key of a request that offers a WebSocket; None if it offers none."""
-    values = {name: value for name, value in headers}
+    values = dict(headers)
     upgrade = [token.strip() for token in values.get(b"upgrade", b"").lower().split(b",")]
     key = values.get(b"sec-websocket-key", b"").strip()
     if method != b"GET" or b"websocket" not in upgrade:

@@ -1,6 +1,6 @@
 """label_value: a value of a map by the name of its label, in which dots are underscores.
 
-    label_value(attributes, 'http_route')    the value of http.route, or http_route
+label_value(attributes, 'http_route')    the value of http.route, or http_route
 """
 
 from __future__ import annotations

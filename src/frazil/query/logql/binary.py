@@ -9,14 +9,15 @@ import numpy as np
 from frazil.errors import Malformed
 from frazil.query.logql.regex import anchored_regex, expand_groups
 from frazil.query.logql.series import (
+    Flags,
     Floats,
     LabelKey,
-    LogSeries,
     LogScalar,
+    LogSeries,
     label_key,
     shown_labels,
 )
-from frazil.query.logql.syntax import LogqlBinary, LogqlReplacement, LogqlMatching
+from frazil.query.logql.syntax import LogqlBinary, LogqlMatching, LogqlReplacement
 
 Value = LogScalar | list[LogSeries]
 
@@ -141,7 +142,7 @@ def _of_sets(
     matching = expression.matching or _NO_MATCHING
     is_or = expression.operator == "or"
     kept, others = (right, left) if is_or else (left, right)
-    present: dict[LabelKey, Floats] = {}
+    present: dict[LabelKey, Flags] = {}
     for series in others:
         key = _matched_key(series.labels, matching)
         present[key] = series.is_present | present.get(key, np.zeros_like(series.is_present))
@@ -169,4 +170,3 @@ def replace_labels(replacement: LogqlReplacement, series: Sequence[LogSeries]) -
     if len(set(keys)) < len(keys):
         raise Malformed("label_replace gives several series the same labels; keep another label")
     return result
-

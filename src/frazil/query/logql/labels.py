@@ -3,8 +3,8 @@
     stream      the promoted columns of its resource: service_name, k8s_pod_name, …
     metadata    ids, severity, scope; attributes of the record, its scope and its resource
 
-Names have underscores for other characters: `http.route` is http_route. Of equal names, the stream's
-counts, then columns, then attributes of the record, of its scope, of its resource.
+Names have underscores for other characters: `http.route` is http_route. Of equal names, the
+stream's counts, then columns, then attributes of the record, of its scope, of its resource.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ UNKNOWN_LEVEL = "unknown"
 LEVELS = tuple(name.lower() for name in SEVERITIES)
 MAPS = ("attributes", "scope_attributes", "resource_attributes")
 
-TIME_NS = (
-    "CASE WHEN time_unix_nano > 0 THEN time_unix_nano ELSE CAST(time AS BIGINT) * 1000 END"
-)
+TIME_NS = "CASE WHEN time_unix_nano > 0 THEN time_unix_nano ELSE CAST(time AS BIGINT) * 1000 END"
 """The time of a record; in lines, not in conditions, which prune by `time`."""
 LABEL_COLUMNS = (*STREAM_LABELS, *METADATA_COLUMNS, *NUMBER_COLUMNS, *MAPS)
 """What `labels_of` reads."""
 
-_PROMOTED_KEYS = frozenset({SERVICE_NAME, *(key for keys in PROMOTED_RESOURCE.values() for key in keys)})
+_PROMOTED_KEYS = frozenset(
+    {SERVICE_NAME, *(key for keys in PROMOTED_RESOURCE.values() for key in keys)}
+)
 
 
 def level_of(severity_number: int) -> str:

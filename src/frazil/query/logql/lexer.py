@@ -64,7 +64,7 @@ def _token(query: str, at: int) -> LogqlToken:
         return LogqlToken("text", raw[1], at, raw.end())
     if (quoted := _QUOTED.match(query, at)) is not None:
         return LogqlToken("text", _unescaped(query, quoted), at, quoted.end())
-    if query[at] in "\"`":
+    if query[at] in '"`':
         raise syntax_error(query, at, "this text has no closing quote")
     for kind, pattern in _PATTERNS:
         if (match := pattern.match(query, at)) is not None:
@@ -101,5 +101,7 @@ def syntax_error(query: str, at: int, message: str) -> Malformed:
     line = query.count("\n", 0, at) + 1
     column = at - (query.rfind("\n", 0, at) + 1) + 1
     return Malformed(
-        f"parse error at line {line}, col {column}: {message}", begin=at, end=min(at + 1, len(query))
+        f"parse error at line {line}, col {column}: {message}",
+        begin=at,
+        end=min(at + 1, len(query)),
     )

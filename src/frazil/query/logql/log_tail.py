@@ -29,9 +29,12 @@ class LogTail:
     def __init__(self, selection: LogSelection, *, start: Mapping[int, int], limit: int) -> None:
         lowering = lowered(selection)
         self._steps = [] if lowering.is_exact else compile_stages(selection.stages)
-        self._tail = Tail(
-            "logs", lowering.conditions, start=start, columns=_COLUMNS, limit=limit
-        )
+        self._tail = Tail("logs", lowering.conditions, start=start, columns=_COLUMNS, limit=limit)
+
+    @property
+    def watermarks(self) -> dict[int, int]:
+        """First offset of each partition that was not returned yet."""
+        return self._tail.watermarks
 
     def has_news(self, watermarks: Mapping[int, int]) -> bool:
         return self._tail.next_sql(watermarks) is not None

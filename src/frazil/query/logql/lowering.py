@@ -4,7 +4,7 @@
 
 Selectors, line filters and label filters before a parser are conditions. A label filter behind a
 parser may be about a field of the line: then the line must have its value somewhere, unless the
-record has the label. The rows that are left go through the pipeline, but if `is_exact`, through none.
+record has the label. The rows that are left go through the pipeline, unless it `is_exact`.
 """
 
 from __future__ import annotations
@@ -135,7 +135,9 @@ class _Lowering:
     def _virtual(self, test: StreamMatcher) -> str | None:
         condition = f"coalesce({self.virtual[test.name]}, false)"
         meant = [value for value in ("true", "false") if anchored_match(test, value)]
-        return {("true",): condition, ("false",): f"NOT {condition}"}.get(tuple(meant))
+        if len(meant) != 1:
+            return None
+        return condition if meant == ["true"] else f"NOT {condition}"
 
     def _joined(self, test: LabelTests) -> tuple[str | None, bool]:
         parts = [self._test(part) for part in test.tests]

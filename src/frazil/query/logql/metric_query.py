@@ -10,16 +10,16 @@ from frazil.errors import Malformed, TooLarge
 from frazil.query.logql.binary import Value, binary, replace_labels
 from frazil.query.logql.records import ReadRows
 from frazil.query.logql.samples import range_series
-from frazil.query.logql.series import SERIES_MAX, LogSeries, LogScalar, LogSteps, label_key
+from frazil.query.logql.series import SERIES_MAX, LogScalar, LogSeries, LogSteps, label_key
 from frazil.query.logql.syntax import (
-    LogqlBinary,
     LabelGrouping,
-    LogqlReplacement,
-    MetricExpression,
-    LogqlNumber,
-    LogRange,
     LogqlAggregation,
+    LogqlBinary,
+    LogqlNumber,
+    LogqlReplacement,
     LogqlVector,
+    LogRange,
+    MetricExpression,
 )
 from frazil.query.logql.vectors import aggregate
 
@@ -106,4 +106,3 @@ class _Evaluation:
     def _constant(self, value: float) -> LogSeries:
         count = self.grid.count
         return LogSeries((), np.full(count, value), np.ones(count, np.bool_))
-

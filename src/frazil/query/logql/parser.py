@@ -14,19 +14,19 @@ from typing import Literal
 from frazil.errors import Malformed
 from frazil.query.logql.stage_parser import StageParser
 from frazil.query.logql.syntax import (
-    LogqlBinary,
     Expression,
     LabelGrouping,
+    LogqlAggregation,
+    LogqlBinary,
+    LogqlMatching,
+    LogqlNumber,
     LogqlReplacement,
+    LogqlVector,
+    LogRange,
     LogSelection,
     MetricExpression,
-    LogqlNumber,
-    LogRange,
     Stage,
     Unwrap,
-    LogqlAggregation,
-    LogqlVector,
-    LogqlMatching,
 )
 from frazil.query.logql.units import duration_ns
 
@@ -190,9 +190,7 @@ class _Parser(StageParser):
             return self._function()
         raise self.unexpected('a selector such as {service_name="cart"}, a function or a number')
 
-    def _lines(
-        self, matchers: tuple[object, ...], before: tuple[Stage, ...] = ()
-    ) -> LogSelection:
+    def _lines(self, matchers: tuple[object, ...], before: tuple[Stage, ...] = ()) -> LogSelection:
         stages = list(before)
         while self.at_stage():
             stages.append(self.stage())
@@ -282,9 +280,7 @@ class _Parser(StageParser):
             raise self.error(f"{operation} counts lines; remove | unwrap", at)
         if grouping is not None and operation not in GROUPED_OPERATIONS:
             raise self.error(f"{operation} takes no by or without; use sum by (…) around it", at)
-        return LogRange(
-            operation, selection, range_ns, offset_ns, unwrap, parameter, grouping
-        )
+        return LogRange(operation, selection, range_ns, offset_ns, unwrap, parameter, grouping)
 
     def _range(self) -> tuple[LogSelection, Unwrap | None, int, int]:
         if self.take_sign("("):

@@ -6,7 +6,6 @@ import json
 
 from frazil.query.logql.series import sample_text
 from frazil.query.logql.syntax import (
-    LogqlBinary,
     DecolorizeStage,
     DropStage,
     Expression,
@@ -18,24 +17,25 @@ from frazil.query.logql.syntax import (
     LabelFilter,
     LabelFormat,
     LabelGrouping,
-    LogqlReplacement,
     LabelTest,
     LabelTests,
     LineFilter,
     LineFormat,
     LogfmtStage,
-    LogSelection,
+    LogqlAggregation,
+    LogqlBinary,
+    LogqlMatching,
     LogqlNumber,
+    LogqlReplacement,
+    LogqlVector,
+    LogRange,
+    LogSelection,
     NumberTest,
     PatternStage,
-    LogRange,
     RegexpStage,
     Stage,
     StreamMatcher,
     Unwrap,
-    LogqlAggregation,
-    LogqlVector,
-    LogqlMatching,
 )
 from frazil.query.logql.units import duration_text
 

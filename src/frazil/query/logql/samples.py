@@ -1,8 +1,8 @@
 """Range aggregations over rows: counted by SQL if it can, from lines that pass the pipeline if not.
 
-    sum by (service_name) (rate({…} |= "error" [5m]))     GROUP BY service_name and parts of time
-    sum by (status) (rate({…} | json [5m]))               the body of each line, and one column
-    quantile_over_time(0.9, {…} | unwrap ms [5m])         each line with all of its labels
+sum by (service_name) (rate({…} |= "error" [5m]))     GROUP BY service_name and parts of time
+sum by (status) (rate({…} | json [5m]))               the body of each line, and one column
+quantile_over_time(0.9, {…} | unwrap ms [5m])         each line with all of its labels
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from frazil.query.logql.syntax import (
     LineFilter,
     LineFormat,
     LogfmtStage,
+    LogRange,
     LogSelection,
     PatternStage,
-    LogRange,
     RegexpStage,
     Stage,
     Unwrap,
@@ -90,7 +90,7 @@ def range_series(
     grid: LogSteps,
     grouping: LabelGrouping | None,
 ) -> list[LogSeries]:
-    """Evaluate a range aggregation, its samples joined by `grouping` or kept apart by all labels."""
+    """Evaluate a range aggregation. Its samples are joined by `grouping`, or kept apart by labels."""
     simpler = _without_parsers(aggregation, grouping)
     lowering = lowered(simpler.selection)
     parts = _parts(simpler, grid)
@@ -100,9 +100,7 @@ def range_series(
     return _from_lines(read, simpler, grid, grouping, lowering)
 
 
-def _without_parsers(
-    aggregation: LogRange, grouping: LabelGrouping | None
-) -> LogRange:
+def _without_parsers(aggregation: LogRange, grouping: LabelGrouping | None) -> LogRange:
     """Leave parsers out whose labels nothing needs."""
     stages = aggregation.selection.stages
     parser = next((i for i, stage in enumerate(stages) if isinstance(stage, _PARSERS)), None)
@@ -110,7 +108,8 @@ def _without_parsers(
     if parser is None or not needs_none or aggregation.unwrap is not None:
         return aggregation
     if not all(
-        isinstance(stage, (*_PARSERS, DropStage, KeepStage, LineFilter)) for stage in stages[parser:]
+        isinstance(stage, (*_PARSERS, DropStage, KeepStage, LineFilter))
+        for stage in stages[parser:]
     ):
         return aggregation
     kept = [*stages[:parser], *(one for one in stages[parser:] if isinstance(one, LineFilter))]
@@ -270,7 +269,9 @@ def _from_lines(
     lowering: LoweredSelection,
 ) -> list[LogSeries]:
     begin_ns = grid.start_ns - aggregation.offset_ns - aggregation.range_ns
-    span = LineSpan(begin_ns // NS_PER_US * NS_PER_US, grid.end_ns - aggregation.offset_ns + NS_PER_US)
+    span = LineSpan(
+        begin_ns // NS_PER_US * NS_PER_US, grid.end_ns - aggregation.offset_ns + NS_PER_US
+    )
     conditions = where([*span.conditions(), *lowering.conditions])
     steps = compile_stages(aggregation.selection.stages)
     value_of = _sampler(aggregation)
@@ -291,7 +292,8 @@ def _from_lines(
 def _lines(read: ReadRows, names: frozenset[str] | None, conditions: str) -> Iterator[LogLine]:
     """FoundLines with these labels only, or all of them."""
     if names is None:
-        sql = f"SELECT {TIME_NS} AS time_ns, body, {column_list(LABEL_COLUMNS)} FROM logs {conditions}"
+        columns = column_list(LABEL_COLUMNS)
+        sql = f"SELECT {TIME_NS} AS time_ns, body, {columns} FROM logs {conditions}"
         for batch in batches_of(read, sql):
             yield from map(line_of, batch.to_pylist())
         return
@@ -329,7 +331,7 @@ def _pipeline_error(line: LogLine) -> Malformed:
         f"pipeline error: '{line.parsed[ERROR]}' for series: '{shown}'. Use a label filter to "
         f'intentionally skip this error. (e.g | __error__!="{line.parsed[ERROR]}"). To skip all '
         'potential errors you can match empty errors.(e.g __error__=""). The label filter can also '
-        "be specified after unwrap. (e.g | unwrap latency | __error__=\"\" )"
+        'be specified after unwrap. (e.g | unwrap latency | __error__="" )'
     )
 
 
@@ -370,9 +372,7 @@ def _unwrapper(unwrap: Unwrap) -> Callable[[LogLine], float | None]:
     return value_of
 
 
-def _keyer(
-    aggregation: LogRange, grouping: LabelGrouping | None
-) -> Callable[[LogLine], LabelKey]:
+def _keyer(aggregation: LogRange, grouping: LabelGrouping | None) -> Callable[[LogLine], LabelKey]:
     if grouping is None:
         return lambda line: label_key(line.labels())
     names = tuple(dict.fromkeys(grouping.labels))
@@ -392,9 +392,7 @@ def _own(line: LogLine, name: str) -> str:
 # The labels that a query needs
 
 
-def _needed_labels(
-    aggregation: LogRange, grouping: LabelGrouping | None
-) -> frozenset[str] | None:
+def _needed_labels(aggregation: LogRange, grouping: LabelGrouping | None) -> frozenset[str] | None:
     """None if it needs all of them."""
     if grouping is None or grouping.is_without:
         return None

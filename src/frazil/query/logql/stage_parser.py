@@ -225,10 +225,10 @@ class StageParser:
         self._checked(at, lambda: check_ip(value))
         return value
 
-    def _json(self) -> JsonStage:
+    def json_stage(self) -> JsonStage:
         return JsonStage(self._extractions(is_path=True))
 
-    def _logfmt(self) -> LogfmtStage:
+    def logfmt_stage(self) -> LogfmtStage:
         flags = set()
         while self.token.kind == "flag":
             flags.add(self.advance().text)
@@ -244,28 +244,28 @@ class StageParser:
             found.append(Extraction(label, source))
         return tuple(found)
 
-    def _pattern(self) -> PatternStage:
+    def pattern_stage(self) -> PatternStage:
         stage = PatternStage(self.text())
         self._checked(self.peek(-1), lambda: line_pattern(stage.pattern, needs_name=True))
         return stage
 
-    def _regexp(self) -> RegexpStage:
+    def regexp_stage(self) -> RegexpStage:
         stage = RegexpStage(self.text())
         self._checked(self.peek(-1), lambda: named_regex(stage.pattern))
         return stage
 
-    def _unpack(self) -> UnpackStage:
+    def unpack_stage(self) -> UnpackStage:
         return UnpackStage()
 
-    def _decolorize(self) -> DecolorizeStage:
+    def decolorize_stage(self) -> DecolorizeStage:
         return DecolorizeStage()
 
-    def _line_format(self) -> LineFormat:
+    def line_format_stage(self) -> LineFormat:
         stage = LineFormat(self.text())
         self._checked(self.peek(-1), lambda: compile_template(stage.template))
         return stage
 
-    def _label_format(self) -> LabelFormat:
+    def label_format_stage(self) -> LabelFormat:
         assignments: list[LabelAssignment] = []
         while not assignments or self.take_sign(","):
             label = self.label()
@@ -281,10 +281,10 @@ class StageParser:
             raise self.error("label_format sets a label twice; use two stages")
         return LabelFormat(tuple(assignments))
 
-    def _drop(self) -> DropStage:
+    def drop_stage(self) -> DropStage:
         return DropStage(self._choices())
 
-    def _keep(self) -> KeepStage:
+    def keep_stage(self) -> KeepStage:
         return KeepStage(self._choices())
 
     def _choices(self) -> tuple[LabelChoice, ...]:
@@ -297,7 +297,7 @@ class StageParser:
                 choices.append(LabelChoice(self.label()))
         return tuple(choices)
 
-    def _unsupported(self) -> NoReturn:
+    def unsupported_stage(self) -> NoReturn:
         raise self.error(f"| {self.peek(-1).text} is not supported", self.peek(-1))
 
     def unwrap(self) -> Unwrap:
@@ -377,17 +377,17 @@ class StageParser:
 
 
 _STAGES: dict[str, Callable[[StageParser], Stage]] = {
-    "json": StageParser._json,
-    "logfmt": StageParser._logfmt,
-    "pattern": StageParser._pattern,
-    "regexp": StageParser._regexp,
-    "unpack": StageParser._unpack,
-    "decolorize": StageParser._decolorize,
-    "line_format": StageParser._line_format,
-    "label_format": StageParser._label_format,
-    "drop": StageParser._drop,
-    "keep": StageParser._keep,
-    "distinct": StageParser._unsupported,
+    "json": StageParser.json_stage,
+    "logfmt": StageParser.logfmt_stage,
+    "pattern": StageParser.pattern_stage,
+    "regexp": StageParser.regexp_stage,
+    "unpack": StageParser.unpack_stage,
+    "decolorize": StageParser.decolorize_stage,
+    "line_format": StageParser.line_format_stage,
+    "label_format": StageParser.label_format_stage,
+    "drop": StageParser.drop_stage,
+    "keep": StageParser.keep_stage,
+    "distinct": StageParser.unsupported_stage,
 }
 
 

@@ -98,7 +98,9 @@ def stream_totals(
             key = key_of_pairs((n, v or "") for n, v in zip(names, values, strict=True))
             found.append(StreamTotals(key, lines, size or 0))
     if len(found) > STREAMS_MAX:
-        raise TooLarge(f"there are more than {STREAMS_MAX} streams; narrow the time or the selector")
+        raise TooLarge(
+            f"there are more than {STREAMS_MAX} streams; narrow the time or the selector"
+        )
     return [one for one in found if one.line_count]
 
 

@@ -246,11 +246,6 @@ class LogqlReplacement:
 
 
 MetricExpression = (
-    LogRange
-    | LogqlAggregation
-    | LogqlBinary
-    | LogqlNumber
-    | LogqlVector
-    | LogqlReplacement
+    LogRange | LogqlAggregation | LogqlBinary | LogqlNumber | LogqlVector | LogqlReplacement
 )
 Expression = LogSelection | MetricExpression

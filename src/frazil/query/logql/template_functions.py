@@ -294,7 +294,9 @@ def _order(test: Callable[[Any, Any], bool]) -> Callable[..., bool]:
 
 
 def _and(first: TemplateValue, *others: TemplateValue) -> TemplateValue:
-    return next((value for value in (first, *others[:-1]) if not is_true(value)), (first, *others)[-1])
+    return next(
+        (value for value in (first, *others[:-1]) if not is_true(value)), (first, *others)[-1]
+    )
 
 
 def _or(first: TemplateValue, *others: TemplateValue) -> TemplateValue:

@@ -32,7 +32,9 @@ class TemplateScope:
 Value = Callable[[TemplateScope], TemplateValue]
 Writer = Callable[[TemplateScope], str]
 
-_ACTION = re.compile(r"\{\{(- )?((?:\"(?:[^\"\\]|\\.)*\"|`[^`]*`|/\*.*?\*/|.)*?)( -)?\}\}", re.DOTALL)
+_ACTION = re.compile(
+    r"\{\{(- )?((?:\"(?:[^\"\\]|\\.)*\"|`[^`]*`|/\*.*?\*/|.)*?)( -)?\}\}", re.DOTALL
+)
 _TOKEN = re.compile(
     r'\s*(?:("(?:[^"\\]|\\.)*")|(`[^`]*`)|(\.[A-Za-z_][A-Za-z0-9_]*|\.)|([A-Za-z_][A-Za-z0-9_]*)'
     r"|([-+]?(?:\d+\.?\d*|\.\d+))|([|()])|(\S))"

@@ -66,7 +66,7 @@ def size_bytes(text: str) -> float | None:
     factor = None if match is None else _SIZES.get(match[2].lower())
     if match is None or factor is None:
         return None
-    return float(match[1].replace(",", "")) * factor
+    return float(match[1].replace(",", "")) * float(factor)
 
 
 def duration_text(nanoseconds: int) -> str:

@@ -39,7 +39,7 @@ def _combined(operation: str, key: LabelKey, group: Sequence[LogSeries]) -> LogS
     is_present = np.stack([one.is_present for one in group])
     with np.errstate(all="ignore"):
         combined = _COMBINE[operation](values, is_present)
-    return LogSeries(key, combined, is_present.any(axis=0))
+    return LogSeries(key, combined, np.asarray(is_present.any(axis=0)))
 
 
 def _sum(values: Floats, is_present: Flags) -> Floats:
@@ -47,7 +47,7 @@ def _sum(values: Floats, is_present: Flags) -> Floats:
 
 
 def _mean(values: Floats, is_present: Flags) -> Floats:
-    return _sum(values, is_present) / np.maximum(is_present.sum(axis=0), 1)
+    return np.asarray(_sum(values, is_present) / np.maximum(is_present.sum(axis=0), 1))
 
 
 def _variance(values: Floats, is_present: Flags) -> Floats:

@@ -36,7 +36,7 @@ def over_windows(
         return _each(begins, ends, values, _EACH[operation]), is_present
     result = _WINDOWS[operation](begins, ends, values)
     if operation in ("rate", "bytes_rate"):
-        result = result / seconds
+        result /= seconds
     return result, is_present
 
 
@@ -96,9 +96,7 @@ def _reduced(operation: np.ufunc, begins: Ends, ends: Ends, values: Floats) -> F
     return np.where(ends > begins, reduced, 0.0)
 
 
-def _each(
-    begins: Ends, ends: Ends, values: Floats, reduce: Callable[[Floats], float]
-) -> Floats:
+def _each(begins: Ends, ends: Ends, values: Floats, reduce: Callable[[Floats], float]) -> Floats:
     result = np.zeros(len(begins))
     for step in np.flatnonzero(ends > begins):
         result[step] = reduce(values[begins[step] : ends[step]])

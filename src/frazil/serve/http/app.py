@@ -264,7 +264,6 @@ class App:
             logger.info("live tail ended", extra={"reason": str(sending.exception())})
             await send({"type": CUT})
 
-
     async def _send_socket(self, stream: SocketStream, request: ApiRequest, send: Send) -> None:
         """Send messages until the client closes the WebSocket or the node stops."""
         leaving = asyncio.create_task(request.gone())
@@ -278,9 +277,13 @@ class App:
                 task.cancel()
             await asyncio.wait({leaving, stopping, sending})
         code, reason = CLOSE_GOING_AWAY, "the node stops"
-        if not sending.cancelled() and (error := sending.exception()) is not None:
-            code, reason = CLOSE_FAILED, str(error) if isinstance(error, FrazilError) else FAILED
+        error = None if sending.cancelled() else sending.exception()
+        if isinstance(error, FrazilError):
+            code, reason = CLOSE_FAILED, str(error)
             logger.info("websocket ended", extra={"reason": reason})
+        elif error is not None:  # top of loop: one request must not break others
+            code, reason = CLOSE_FAILED, FAILED
+            logger.error("request failed", exc_info=error, extra={"path": request.path})
         await send({"type": SOCKET_CLOSE, "code": code, "reason": reason})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from frazil.query import LabelKey, LogLine, LogSeries, LogScalar, LogSteps, label_key, sample_text
+from frazil.query import LabelKey, LogLine, LogScalar, LogSeries, LogSteps, label_key, sample_text
 
 CATEGORIZE = "categorize-labels"
 """With this flag, a stream has its own labels, and each line those that it adds."""
@@ -86,7 +86,7 @@ def matrix_data(value: LogScalar | Sequence[LogSeries], grid: LogSteps) -> dict[
     times = [_seconds(int(time)) for time in grid.times_ns()]
     if isinstance(value, LogScalar):
         text = sample_text(value.value)
-        result = [{"metric": {}, "values": [[time, text] for time in times]}]
+        result: Any = [{"metric": {}, "values": [[time, text] for time in times]}]
     else:
         result = [
             {

@@ -234,7 +234,8 @@ async def patterns(handler: Handler, call: DoorRequest) -> Response:
                     "pattern": "".join(one.parts).replace(OUR_PART, ANY_PART),
                     "level": level_of(one.severity_number),
                     "samples": [
-                        [int(begin.timestamp()), count] for begin, count in sorted(one.trend.items())
+                        [int(begin.timestamp()), count]
+                        for begin, count in sorted(one.trend.items())
                     ],
                 }
                 for one in clusters[:PATTERNS_MAX]
@@ -242,4 +243,3 @@ async def patterns(handler: Handler, call: DoorRequest) -> Response:
         )
 
     return await respond(handler, call, load)
-

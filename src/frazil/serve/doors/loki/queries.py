@@ -7,8 +7,8 @@ from frazil.httpd import Response
 from frazil.query import (
     LineSpan,
     LogSelection,
-    ReadRows,
     LogSteps,
+    ReadRows,
     evaluate_logql,
     find_lines,
     logql_text,
