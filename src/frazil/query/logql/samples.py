@@ -90,7 +90,7 @@ def range_series(
     grid: LogSteps,
     grouping: LabelGrouping | None,
 ) -> list[LogSeries]:
-    """Evaluate a range aggregation. Its samples are joined by `grouping`, or kept apart by labels."""
+    """Evaluate a range aggregation. Without `grouping`, samples differ by all labels."""
     simpler = _without_parsers(aggregation, grouping)
     lowering = lowered(simpler.selection)
     parts = _parts(simpler, grid)
