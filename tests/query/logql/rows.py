@@ -88,7 +88,8 @@ class Known:
                 }
             )
         if self.service == "web":
-            return f'at=info method=GET path="/p {self.n}" dur={self.n}ms size={self.n}kB service_name=w'
+            pairs = f"dur={self.n}ms size={self.n}kB service_name=w"
+            return f'at=info method=GET path="/p {self.n}" {pairs}'
         if self.service == "gate":
             return f"{self.address} - GET /x/{self.n} {self.status} {self.ms}"
         if self.n == 59:

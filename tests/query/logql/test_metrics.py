@@ -171,7 +171,7 @@ WINDOWED: list[tuple[str, float, Expected]] = [
     ("sum by (service_name) (count_over_time({}[10s])) > 2", 10, lambda w: {k: v for k, v in by(w, "service_name").items() if v > 2}),
     ("sum by (service_name) (count_over_time({}[10s])) > bool 2", 10, lambda w: {k: float(v > 2) for k, v in by(w, "service_name").items()}),
     ("2 < sum by (service_name) (count_over_time({}[10s]))", 10, lambda w: {k: v for k, v in by(w, "service_name").items() if v > 2}),
-    ("sum by (service_name) (rate({}[10s])) / on (service_name) sum by (service_name) (count_over_time({}[10s]))", 10, lambda w: {k: 0.1 for k in by(w, "service_name")}),
+    ("sum by (service_name) (rate({}[10s])) / on (service_name) sum by (service_name) (count_over_time({}[10s]))", 10, lambda w: dict.fromkeys(by(w, "service_name"), 0.1)),
     ("sum by (service_name) (count_over_time({}[10s])) / ignoring (service_name) group_left sum(count_over_time({}[10s]))", 10, lambda w: scaled(by(w, "service_name"), 1 / len(w))),
     ("sum by (service_name, http_route) (count_over_time({}[20s])) / on (service_name) group_left () sum by (service_name) (count_over_time({}[20s]))", 20, lambda w: {k: v / by(w, "service_name")[k[1:]] for k, v in by(w, "service_name", "http_route").items()}),
     ("sum by (service_name) (count_over_time({}[20s])) * on (service_name) group_right sum by (service_name, http_route) (count_over_time({}[20s]))", 20, lambda w: {k: v * by(w, "service_name")[k[1:]] for k, v in by(w, "service_name", "http_route").items()}),
