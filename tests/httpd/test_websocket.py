@@ -11,9 +11,9 @@ from frazil.httpd.websocket import (
     MESSAGE_BYTES_MAX,
     PING,
     TEXT,
+    ClientFrames,
     ControlFrame,
     FrameError,
-    FrameReader,
     accept_of,
     encode_close,
     encode_frame,
@@ -80,7 +80,7 @@ def test_frames_arrive_in_any_pieces() -> None:
         + client_frame(0x80 | CLOSE, b"\x03\xe8")
     )
     for step in (1, 2, 7, len(sent)):
-        reader, found = FrameReader(), list[ControlFrame]()
+        reader, found = ClientFrames(), list[ControlFrame]()
         for at in range(0, len(sent), step):
             found += reader.feed(sent[at : at + step])
         assert found == [ControlFrame(PING, b"now"), ControlFrame(CLOSE, b"\x03\xe8")]
@@ -103,5 +103,5 @@ def test_frames_arrive_in_any_pieces() -> None:
 def test_broken_frames_end_the_connection(frame: bytes, code: int) -> None:
     """Also before a length that is too large has been buffered."""
     with pytest.raises(FrameError) as error:
-        FrameReader().feed(frame)
+        ClientFrames().feed(frame)
     assert error.value.code == code

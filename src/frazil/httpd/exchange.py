@@ -20,8 +20,8 @@ from frazil.httpd.websocket import (
     PING,
     PONG,
     TEXT,
+    ClientFrames,
     FrameError,
-    FrameReader,
     accept_of,
     encode_close,
     encode_frame,
@@ -98,7 +98,7 @@ class Exchange:
         self._is_started = False
         self._is_chunked = False
         self._bytes_left = 0
-        self._frames: FrameReader | None = None
+        self._frames: ClientFrames | None = None
 
     @property
     def is_socket(self) -> bool:
@@ -207,7 +207,7 @@ class Exchange:
         lines = [STATUS_LINES[HTTPStatus.SWITCHING_PROTOCOLS], self._date, encode_headers(headers)]
         self._is_started = True
         self.keep_alive = False
-        self._frames = FrameReader()
+        self._frames = ClientFrames()
         self._transport.write(b"".join((*lines, b"\r\n")))
 
     def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:

@@ -82,7 +82,7 @@ def encode_close(code: int, reason: str = "") -> bytes:
     return encode_frame(CLOSE, struct.pack("!H", code) + text.encode())
 
 
-class FrameReader:
+class ClientFrames:
     """Reads a client's frames as their bytes arrive. Holds at most one frame."""
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
 from frazil.query.logql.fields import detected_fields as detected_field_list
 from frazil.query.logql.labels import STREAM_LABELS, level_of
-from frazil.query.logql.log_tail import LogTail
+from frazil.query.logql.log_tail import LogqlTail
 from frazil.query.logql.log_tail import before as records_before
 from frazil.query.logql.metric_query import evaluate as evaluate_logql
 from frazil.query.logql.parser import parse_logql, parse_selection
@@ -171,7 +171,7 @@ __all__ = [
     "LogSelection",
     "LogSeries",
     "LogSteps",
-    "LogTail",
+    "LogqlTail",
     "Metric",
     "NamedField",
     "Outline",

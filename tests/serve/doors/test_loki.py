@@ -39,7 +39,7 @@ def trace_id(there: Served) -> str:
     return str(there.embedded.sql(sql).fetchall()[0][0])
 
 
-def ask(there: Served, path: str, headers: dict[str, str] | None = None, **fields: str) -> Said:
+def ask(there: Served, path: str, headers: Any = None, **fields: str) -> Said:
     return there.ask("GET", f"{API}/{path}?{urlencode(fields)}", headers=headers)
 
 

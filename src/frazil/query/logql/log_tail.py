@@ -1,4 +1,4 @@
-"""LogTail: new lines of a selection, each once."""
+"""LogqlTail: new lines of a selection, each once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TailedLines:
     """Earlier records that exceeded the limit."""
 
 
-class LogTail:
+class LogqlTail:
     """New lines above the watermarks `start`. Owned by one thread."""
 
     def __init__(self, selection: LogSelection, *, start: Mapping[int, int], limit: int) -> None:

@@ -16,8 +16,8 @@ from frazil.model import Signal
 from frazil.query import (
     LineSpan,
     LogLine,
+    LogqlTail,
     LogSelection,
-    LogTail,
     find_lines,
     logql_text,
     parse_selection,
@@ -129,7 +129,7 @@ class LogTailPoller:
         self._handler = handler
         self._tier = tier
         self._is_categorized = is_categorized
-        self._tail = LogTail(selection, start=start or self._visible(), limit=ROWS_MAX)
+        self._tail = LogqlTail(selection, start=start or self._visible(), limit=ROWS_MAX)
         self._ask = ask_with(handler.sql, CancelToken(), handler.config.answer_bytes_max)
 
     @property
