@@ -15,6 +15,7 @@
     scan/       the rows of a table, from both tiers
     plan/       from a text to a plan: what is scanned and pruned
     counts/     cached row counts by distinct values
+    promql/     PromQL, evaluated over sorted points
     logql/      LogQL over logs, for Loki's clients
     run/        planning and running in worker processes
     search/     the search box, filters, facets
@@ -40,7 +41,7 @@ from frazil.query.logql.series import (
     SERIES_MAX,
     LabelKey,
     LogScalar,
-    LogSeries,
+    LineSeries,
     LogSteps,
     label_key,
     sample_text,
@@ -169,7 +170,7 @@ __all__ = [
     "LogRow",
     "LogScalar",
     "LogSelection",
-    "LogSeries",
+    "LineSeries",
     "LogSteps",
     "LogqlTail",
     "Metric",

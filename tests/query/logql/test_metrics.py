@@ -265,7 +265,7 @@ def test_rate_counter_follows_resets(read: ReadRows) -> None:
     values = [k.retries for k in rows]
     grown = sum(b - a if b >= a else b for a, b in pairwise(values))
     sampled, mean = rows[-1].n - rows[0].n, 3.0
-    begin, end = rows[0].n - (55 - 31), 55 - rows[-1].n
+    begin, end = float(rows[0].n - (55 - 31)), 55.0 - rows[-1].n
     begin = min(begin, sampled * values[0] / grown)
     extended = sampled + sum(gap if gap < mean * 1.1 else mean / 2 for gap in (begin, end))
     same(got, [{(("http_route", "/r1"),): grown * extended / sampled / 31}])

@@ -13,13 +13,13 @@ from frazil.query.logql.series import (
     Floats,
     LabelKey,
     LogScalar,
-    LogSeries,
+    LineSeries,
     label_key,
     shown_labels,
 )
 from frazil.query.logql.syntax import LogqlBinary, LogqlMatching, LogqlReplacement
 
-Value = LogScalar | list[LogSeries]
+Value = LogScalar | list[LineSeries]
 
 _ARITHMETIC: dict[str, Callable[[Floats, Floats], Floats]] = {
     "+": np.add,
@@ -69,14 +69,14 @@ def _applied(
 
 
 def _with_number(
-    expression: LogqlBinary, series: LogSeries, number: float, *, is_left: bool
-) -> LogSeries:
+    expression: LogqlBinary, series: LineSeries, number: float, *, is_left: bool
+) -> LineSeries:
     other = np.full(len(series.values), number)
     first, second = (other, series.values) if is_left else (series.values, other)
     values, is_kept = _applied(expression, first, second, False)
     if is_kept is None:
-        return LogSeries(series.labels, values, series.is_present)
-    return LogSeries(series.labels, series.values, series.is_present & is_kept.astype(np.bool_))
+        return LineSeries(series.labels, values, series.is_present)
+    return LineSeries(series.labels, series.values, series.is_present & is_kept.astype(np.bool_))
 
 
 def _matched_key(labels: LabelKey, matching: LogqlMatching) -> LabelKey:
@@ -85,13 +85,13 @@ def _matched_key(labels: LabelKey, matching: LogqlMatching) -> LabelKey:
 
 
 def _between(
-    expression: LogqlBinary, left: Sequence[LogSeries], right: Sequence[LogSeries]
-) -> list[LogSeries]:
+    expression: LogqlBinary, left: Sequence[LineSeries], right: Sequence[LineSeries]
+) -> list[LineSeries]:
     """One to one, or with `group_left` and `group_right`, many to one."""
     matching = expression.matching or _NO_MATCHING
     is_swapped = matching.group == "right"
     many, one = (right, left) if is_swapped else (left, right)
-    by_key: dict[LabelKey, LogSeries] = {}
+    by_key: dict[LabelKey, LineSeries] = {}
     for series in one:
         key = _matched_key(series.labels, matching)
         if key in by_key and (by_key[key].is_present & series.is_present).any():
@@ -100,7 +100,7 @@ def _between(
                 f"{shown_labels(key)}; add labels to on(…), or aggregate that side"
             )
         by_key[key] = _merged(by_key[key], series) if key in by_key else series
-    found: dict[LabelKey, LogSeries] = {}
+    found: dict[LabelKey, LineSeries] = {}
     for series in many:
         key = _matched_key(series.labels, matching)
         other = by_key.get(key)
@@ -112,7 +112,7 @@ def _between(
         if is_kept is not None:
             is_present = is_present & is_kept.astype(np.bool_)
         labels = _result_labels(series.labels, other.labels, matching)
-        result = LogSeries(labels, values, is_present)
+        result = LineSeries(labels, values, is_present)
         if labels in found and (found[labels].is_present & is_present).any():
             raise Malformed(
                 f"several series match {shown_labels(labels)} on both sides; use group_left or "
@@ -122,10 +122,10 @@ def _between(
     return list(found.values())
 
 
-def _merged(first: LogSeries, second: LogSeries) -> LogSeries:
+def _merged(first: LineSeries, second: LineSeries) -> LineSeries:
     """Two series that never have a value at the same step, as one."""
     values = np.where(first.is_present, first.values, second.values)
-    return LogSeries(first.labels, values, first.is_present | second.is_present)
+    return LineSeries(first.labels, values, first.is_present | second.is_present)
 
 
 def _result_labels(many: LabelKey, one: LabelKey, matching: LogqlMatching) -> LabelKey:
@@ -136,8 +136,8 @@ def _result_labels(many: LabelKey, one: LabelKey, matching: LogqlMatching) -> La
 
 
 def _of_sets(
-    expression: LogqlBinary, left: Sequence[LogSeries], right: Sequence[LogSeries]
-) -> list[LogSeries]:
+    expression: LogqlBinary, left: Sequence[LineSeries], right: Sequence[LineSeries]
+) -> list[LineSeries]:
     """`and`, `or` and `unless`, step by step."""
     matching = expression.matching or _NO_MATCHING
     is_or = expression.operator == "or"
@@ -152,11 +152,11 @@ def _of_sets(
             _matched_key(series.labels, matching), np.zeros_like(series.is_present)
         ).astype(np.bool_)
         mask = other if expression.operator == "and" else ~other
-        result.append(LogSeries(series.labels, series.values, series.is_present & mask))
+        result.append(LineSeries(series.labels, series.values, series.is_present & mask))
     return result
 
 
-def replace_labels(replacement: LogqlReplacement, series: Sequence[LogSeries]) -> list[LogSeries]:
+def replace_labels(replacement: LogqlReplacement, series: Sequence[LineSeries]) -> list[LineSeries]:
     """`label_replace`: a label from another, if a regular expression matches all of it."""
     compiled = anchored_regex(replacement.pattern)
     result = []
@@ -165,7 +165,7 @@ def replace_labels(replacement: LogqlReplacement, series: Sequence[LogSeries]) -
         match = compiled.search(labels.get(replacement.source, ""))
         if match is not None:
             labels[replacement.target] = expand_groups(replacement.replacement, match)
-        result.append(LogSeries(label_key(labels), one.values, one.is_present))
+        result.append(LineSeries(label_key(labels), one.values, one.is_present))
     keys = [one.labels for one in result]
     if len(set(keys)) < len(keys):
         raise Malformed("label_replace gives several series the same labels; keep another label")

@@ -10,7 +10,7 @@ from frazil.errors import Malformed, TooLarge
 from frazil.query.logql.binary import Value, binary, replace_labels
 from frazil.query.logql.records import ReadRows
 from frazil.query.logql.samples import range_series
-from frazil.query.logql.series import SERIES_MAX, LogScalar, LogSeries, LogSteps, label_key
+from frazil.query.logql.series import SERIES_MAX, LogScalar, LineSeries, LogSteps, label_key
 from frazil.query.logql.syntax import (
     LabelGrouping,
     LogqlAggregation,
@@ -64,7 +64,7 @@ class _Evaluation:
             return binary(expression, self.value(expression.left), self.value(expression.right))
         return self._vector(expression)
 
-    def _vector(self, expression: MetricExpression) -> list[LogSeries]:
+    def _vector(self, expression: MetricExpression) -> list[LineSeries]:
         if isinstance(expression, LogqlAggregation):
             joined = self._joined(expression)
             inner = self._series(expression.inner) if joined is None else joined
@@ -76,13 +76,13 @@ class _Evaluation:
             return self._absent(expression)
         return range_series(self.read, expression, self.grid, expression.grouping)
 
-    def _series(self, expression: MetricExpression) -> list[LogSeries]:
+    def _series(self, expression: MetricExpression) -> list[LineSeries]:
         value = self.value(expression)
         if isinstance(value, LogScalar):
             raise Malformed("this needs series, not a number; write vector(1)")
         return value
 
-    def _joined(self, outer: LogqlAggregation) -> list[LogSeries] | None:
+    def _joined(self, outer: LogqlAggregation) -> list[LineSeries] | None:
         """Series that have the labels of the outer aggregation only, if that is the same."""
         inner = outer.inner
         if not isinstance(inner, LogRange) or inner.grouping is not None:
@@ -91,7 +91,7 @@ class _Evaluation:
             return None
         return range_series(self.read, inner, self.grid, outer.grouping or LabelGrouping(()))
 
-    def _absent(self, expression: LogRange) -> list[LogSeries]:
+    def _absent(self, expression: LogRange) -> list[LineSeries]:
         """One series, of the labels that the selector names, where nothing else is."""
         found = range_series(self.read, expression, self.grid, LabelGrouping(()))
         labels = {
@@ -101,8 +101,8 @@ class _Evaluation:
         }
         is_present = found[0].is_present if found else np.zeros(self.grid.count, np.bool_)
         constant = self._constant(1.0)
-        return [LogSeries(label_key(labels), constant.values, ~is_present)]
+        return [LineSeries(label_key(labels), constant.values, ~is_present)]
 
-    def _constant(self, value: float) -> LogSeries:
+    def _constant(self, value: float) -> LineSeries:
         count = self.grid.count
-        return LogSeries((), np.full(count, value), np.ones(count, np.bool_))
+        return LineSeries((), np.full(count, value), np.ones(count, np.bool_))

@@ -40,7 +40,7 @@ from frazil.query.logql.pipeline import (
 from frazil.query.logql.records import NS_PER_US, LineSpan, ReadRows, batches_of, line_of
 from frazil.query.logql.series import (
     LabelKey,
-    LogSeries,
+    LineSeries,
     LogSteps,
     key_of_pairs,
     label_key,
@@ -89,7 +89,7 @@ def range_series(
     aggregation: LogRange,
     grid: LogSteps,
     grouping: LabelGrouping | None,
-) -> list[LogSeries]:
+) -> list[LineSeries]:
     """Evaluate a range aggregation. Without `grouping`, samples differ by all labels."""
     simpler = _without_parsers(aggregation, grouping)
     lowering = lowered(simpler.selection)
@@ -164,7 +164,7 @@ def _counted(
     parts: _Parts,
     labels: Sequence[str],
     lowering: LoweredSelection,
-) -> list[LogSeries]:
+) -> list[LineSeries]:
     sums = _sums_by_part(read, aggregation, parts, labels, lowering)
     begins = np.arange(grid.count) * parts.step
     found = []
@@ -175,7 +175,7 @@ def _counted(
         values = windows[1].astype(np.float64)
         if aggregation.operation in PER_SECOND:
             values /= aggregation.range_ns / 1e9
-        found.append(LogSeries(key, values, windows[0] > 0))
+        found.append(LineSeries(key, values, windows[0] > 0))
     return found
 
 
@@ -251,14 +251,14 @@ class _Samples:
         if self._count > SAMPLES_MAX:
             raise TooLarge(f"the query has more than {SAMPLES_MAX} samples; narrow the time")
 
-    def series(self, aggregation: LogRange, grid: LogSteps) -> Iterator[LogSeries]:
+    def series(self, aggregation: LogRange, grid: LogSteps) -> Iterator[LineSeries]:
         for key, (times, values) in self._by_key.items():
             times_ns, numbers = np.array(times, np.int64), np.array(values, np.float64)
             order = np.argsort(times_ns, kind="stable")
             with np.errstate(all="ignore"):
                 windows = over_windows(aggregation, grid, times_ns[order], numbers[order])
             if windows[1].any():
-                yield LogSeries(key, *windows)
+                yield LineSeries(key, *windows)
 
 
 def _from_lines(
@@ -267,7 +267,7 @@ def _from_lines(
     grid: LogSteps,
     grouping: LabelGrouping | None,
     lowering: LoweredSelection,
-) -> list[LogSeries]:
+) -> list[LineSeries]:
     begin_ns = grid.start_ns - aggregation.offset_ns - aggregation.range_ns
     span = LineSpan(
         begin_ns // NS_PER_US * NS_PER_US, grid.end_ns - aggregation.offset_ns + NS_PER_US

@@ -1,4 +1,4 @@
-"""LogSeries: numbers over time with labels; LogSteps: the times of an evaluation."""
+"""LineSeries: numbers over time with labels; LogSteps: the times of an evaluation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LogSteps:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSeries:
+class LineSeries:
     """A value for each step that has one."""
 
     labels: LabelKey

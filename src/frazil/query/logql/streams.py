@@ -13,7 +13,7 @@ from frazil.query.logql.lowering import lowered
 from frazil.query.logql.records import NS_PER_US, LineSpan, ReadRows, batches_of
 from frazil.query.logql.series import (
     LabelKey,
-    LogSeries,
+    LineSeries,
     LogSteps,
     key_of_pairs,
 )
@@ -106,7 +106,7 @@ def stream_totals(
 
 def volume_by_step(
     read: ReadRows, grid: LogSteps, selection: LogSelection, labels: Sequence[str]
-) -> list[LogSeries]:
+) -> list[LineSeries]:
     """Bytes by label and step; each step begins at its time."""
     names = list(dict.fromkeys(labels))
     begin_us, step_us = grid.start_ns // NS_PER_US, max(1, grid.step_ns // NS_PER_US)
@@ -122,4 +122,4 @@ def volume_by_step(
         for *values, step, size in zip(*(c.to_pylist() for c in batch.columns), strict=True):
             key = key_of_pairs((n, v or "") for n, v in zip(names, values, strict=True))
             sums.setdefault(key, np.zeros(grid.count))[step] += size or 0
-    return [LogSeries(key, values, values > 0) for key, values in sums.items()]
+    return [LineSeries(key, values, values > 0) for key, values in sums.items()]

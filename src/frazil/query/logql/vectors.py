@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from frazil.query.logql.series import Flags, Floats, LabelKey, LogSeries
+from frazil.query.logql.series import Flags, Floats, LabelKey, LineSeries
 from frazil.query.logql.syntax import LabelGrouping, LogqlAggregation
 
 
-def aggregate(aggregation: LogqlAggregation, series: Sequence[LogSeries]) -> list[LogSeries]:
+def aggregate(aggregation: LogqlAggregation, series: Sequence[LineSeries]) -> list[LineSeries]:
     operation = aggregation.operation
     if operation.startswith("sort"):
         return _sorted(series, is_descending=operation == "sort_desc")
-    groups: dict[LabelKey, list[LogSeries]] = defaultdict(list)
+    groups: dict[LabelKey, list[LineSeries]] = defaultdict(list)
     for each in series:
         groups[group_key(each.labels, aggregation.grouping)].append(each)
     if operation in ("topk", "bottomk"):
@@ -34,12 +34,12 @@ def group_key(labels: LabelKey, grouping: LabelGrouping | None) -> LabelKey:
     return tuple(pair for pair in labels if (pair[0] in names) != grouping.is_without)
 
 
-def _combined(operation: str, key: LabelKey, group: Sequence[LogSeries]) -> LogSeries:
+def _combined(operation: str, key: LabelKey, group: Sequence[LineSeries]) -> LineSeries:
     values = np.stack([one.values for one in group])
     is_present = np.stack([one.is_present for one in group])
     with np.errstate(all="ignore"):
         combined = _COMBINE[operation](values, is_present)
-    return LogSeries(key, combined, np.asarray(is_present.any(axis=0)))
+    return LineSeries(key, combined, np.asarray(is_present.any(axis=0)))
 
 
 def _sum(values: Floats, is_present: Flags) -> Floats:
@@ -73,24 +73,24 @@ _COMBINE: dict[str, Callable[[Floats, Flags], Floats]] = {
 }
 
 
-def _ranked(group: Sequence[LogSeries], count: int, *, is_top: bool) -> list[LogSeries]:
+def _ranked(group: Sequence[LineSeries], count: int, *, is_top: bool) -> list[LineSeries]:
     """The largest or smallest values of each step keep their labels; of equal ones the first."""
     by_label = sorted(group, key=lambda one: one.labels)
     values = np.stack([np.where(one.is_present, one.values, np.nan) for one in by_label])
     order = np.argsort(-values if is_top else values, axis=0, kind="stable")  # NaN is last
     ranks = np.argsort(order, axis=0, kind="stable")
     kept = [
-        LogSeries(one.labels, one.values, one.is_present & (ranks[index] < count))
+        LineSeries(one.labels, one.values, one.is_present & (ranks[index] < count))
         for index, one in enumerate(by_label)
     ]
     return _sorted([one for one in kept if one.is_present.any()], is_descending=is_top)
 
 
-def _sorted(series: Sequence[LogSeries], *, is_descending: bool) -> list[LogSeries]:
+def _sorted(series: Sequence[LineSeries], *, is_descending: bool) -> list[LineSeries]:
     """Order by the value of the last step; of a range, clients order themselves."""
     sign = -1.0 if is_descending else 1.0
 
-    def rank(one: LogSeries) -> tuple[bool, float, LabelKey]:
+    def rank(one: LineSeries) -> tuple[bool, float, LabelKey]:
         value = float(one.values[-1]) if one.is_present[-1] else np.nan
         return bool(np.isnan(value)), 0.0 if np.isnan(value) else sign * value, one.labels
 

@@ -34,7 +34,7 @@ def over_windows(
         return _each(begins, ends, values, lambda window: quantile(window, level)), is_present
     if operation in _EACH:
         return _each(begins, ends, values, _EACH[operation]), is_present
-    result: Floats = _WINDOWS[operation](begins, ends, values)
+    result = _WINDOWS[operation](begins, ends, values)
     if operation in ("rate", "bytes_rate"):
         result /= seconds
     return result, is_present

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from frazil.query import LabelKey, LogLine, LogScalar, LogSeries, LogSteps, label_key, sample_text
+from frazil.query import LabelKey, LogLine, LogScalar, LineSeries, LogSteps, label_key, sample_text
 
 CATEGORIZE = "categorize-labels"
 """With this flag, a stream has its own labels, and each line those that it adds."""
@@ -65,7 +65,7 @@ def streams_data(
     return {**data, "encodingFlags": [CATEGORIZE]} if is_categorized else data
 
 
-def vector_data(value: LogScalar | Sequence[LogSeries], time_ns: int) -> dict[str, Any]:
+def vector_data(value: LogScalar | Sequence[LineSeries], time_ns: int) -> dict[str, Any]:
     """Values at one time."""
     seconds = _seconds(time_ns)
     if isinstance(value, LogScalar):
@@ -81,7 +81,7 @@ def vector_data(value: LogScalar | Sequence[LogSeries], time_ns: int) -> dict[st
     return {"resultType": "vector", "result": result, "stats": stats_of(0, len(result))}
 
 
-def matrix_data(value: LogScalar | Sequence[LogSeries], grid: LogSteps) -> dict[str, Any]:
+def matrix_data(value: LogScalar | Sequence[LineSeries], grid: LogSteps) -> dict[str, Any]:
     """Values at each step."""
     times = [_seconds(int(time)) for time in grid.times_ns()]
     if isinstance(value, LogScalar):
