@@ -55,7 +55,7 @@ def loki(folder: Path) -> Iterator[str]:
     }
     path = folder / "loki.json"  # JSON is YAML
     path.write_text(json.dumps(config), encoding="utf-8")
-    command = [program("loki"), f"-config.file={path}"]
+    command: list[str | Path] = [program("loki"), f"-config.file={path}"]
     with server_process(command, port, folder / "loki.txt"):
         url = f"http://127.0.0.1:{port}"
         _wait_until_ready(url)

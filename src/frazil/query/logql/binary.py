@@ -12,8 +12,8 @@ from frazil.query.logql.series import (
     Flags,
     Floats,
     LabelKey,
-    LogScalar,
     LineSeries,
+    LogScalar,
     label_key,
     shown_labels,
 )

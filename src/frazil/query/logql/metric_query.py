@@ -10,7 +10,7 @@ from frazil.errors import Malformed, TooLarge
 from frazil.query.logql.binary import Value, binary, replace_labels
 from frazil.query.logql.records import ReadRows
 from frazil.query.logql.samples import range_series
-from frazil.query.logql.series import SERIES_MAX, LogScalar, LineSeries, LogSteps, label_key
+from frazil.query.logql.series import SERIES_MAX, LineSeries, LogScalar, LogSteps, label_key
 from frazil.query.logql.syntax import (
     LabelGrouping,
     LogqlAggregation,

@@ -49,7 +49,7 @@ def _sums(begins: Ends, ends: Ends, values: Floats) -> Floats:
 
 
 def _means(begins: Ends, ends: Ends, values: Floats) -> Floats:
-    return _reduced(np.add, begins, ends, values) / np.maximum(ends - begins, 1)
+    return np.asarray(_sums(begins, ends, values) / np.maximum(ends - begins, 1))
 
 
 def _least(begins: Ends, ends: Ends, values: Floats) -> Floats:
