@@ -186,9 +186,9 @@ def _sums_by_part(
     labels: Sequence[str],
     lowering: LoweredSelection,
 ) -> dict[LabelKey, np.ndarray]:
-    """Rows, and rows or bytes again, by label and part of time."""
+    """Rows, and what is summed of them, by label and part of time."""
     names = list(dict.fromkeys(labels))
-    amount = "sum(octet_length(body))" if aggregation.operation in MEASURED else "count(*)"
+    amount = ", sum(octet_length(body)) AS size" if aggregation.operation in MEASURED else ""
     grouped = [group_sql(name, names) for name in names]
     if parts.count > 1:
         grouped.append(f"(CAST(time AS BIGINT) - {parts.origin_us + 1}) / {parts.width_us}")
@@ -197,21 +197,23 @@ def _sums_by_part(
     selected = "".join(f"{sql} AS c{index}, " for index, sql in enumerate(grouped))
     by = f"GROUP BY {', '.join(str(n + 1) for n in range(len(grouped)))}" if grouped else ""
     sql = (
-        f"SELECT {selected}count(*) AS lines, {amount} AS amount FROM logs "
+        f"SELECT {selected}count(*) AS lines{amount} FROM logs "
         f"{where([*span.conditions(), *lowering.conditions])} {by}"
     )
     sums: dict[LabelKey, np.ndarray] = {}
     for batch in batches_of(read, sql):
         columns = [column.to_pylist() for column in batch.columns]
-        has_parts = parts.count > 1
-        for *values, lines, amount_of in zip(*columns, strict=True):
-            part = values.pop() if has_parts else 0
-            key = key_of_pairs((n, v or "") for n, v in zip(names, values, strict=True))
+        lines = columns[len(grouped)]
+        for index, values in enumerate(
+            zip(*columns[: len(grouped)], strict=True) if grouped else [()]
+        ):
+            part = values[-1] if parts.count > 1 else 0
+            key = key_of_pairs((n, v or "") for n, v in zip(names, values, strict=False))
             if key not in sums:
                 _check_series(len(sums))
                 sums[key] = np.zeros((2, parts.count), dtype=np.int64)
-            sums[key][0, part] += lines
-            sums[key][1, part] += amount_of or 0
+            sums[key][0, part] += lines[index]
+            sums[key][1, part] += columns[-1][index] or 0
     return {key: by_part for key, by_part in sums.items() if by_part[0].any()}
 
 
