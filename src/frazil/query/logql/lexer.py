@@ -8,7 +8,7 @@ from typing import Literal
 
 from frazil.errors import Malformed
 
-LENGTH_MAX = 64 * 1024
+LENGTH_MAX = 16 * 1024
 """Characters of a query."""
 
 TokenKind = Literal["name", "text", "number", "quantity", "flag", "sign", "end"]
@@ -16,8 +16,8 @@ TokenKind = Literal["name", "text", "number", "quantity", "flag", "sign", "end"]
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
 _FLAG = re.compile(r"--(?:strict|keep-empty)\b")
 _NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
-_QUANTITY = re.compile(r"(?:\d+\.?\d*[A-Za-zµμ]+)+")
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-zµμ\d.])")
+_QUANTITY = re.compile(r"(?:\d++\.?+\d*+[A-Za-zµμ]++)++")
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?\d++)?+(?![A-Za-zµμ.])")
 _RAW = re.compile(r"`([^`]*)`")
 _QUOTED = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _SIGN = re.compile(r"\|=|\|~|\|>|!=|!~|!>|=~|==|>=|<=|[{}()\[\],=|<>+\-*/%^]")

@@ -23,7 +23,7 @@ JSON_ERROR = "JSONParserErr"
 LOGFMT_ERROR = "LogfmtParserErr"
 PACKED_LINE = "_entry"
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x9b[0-9;?]*[A-Za-z]")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b\][^\x07\x1b]{0,256}\x07|\x9b[0-9;?]*[A-Za-z]")
 _PAIR = re.compile(r'\s*([^\s="]+)(?:(=)("(?:[^"\\]|\\.)*"|[^\s"]*))?(?=\s|$)|\s*(\S+)', re.DOTALL)
 _CAPTURE = re.compile(r"<([A-Za-z_][A-Za-z0-9_]*)>")
 _STEP = re.compile(r'\.?([A-Za-z_][A-Za-z0-9_\-]*)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]')

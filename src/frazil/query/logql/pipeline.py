@@ -127,7 +127,9 @@ def _needle_test(sign: str, needle: LineNeedle) -> Callable[[str], bool]:
     return lambda text: search(text) is not None
 
 
-_ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|[0-9A-Fa-f:]*:[0-9A-Fa-f:]+(?:\.\d+){0,3}")
+_ADDRESS = re.compile(
+    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|[0-9A-Fa-f:]{0,39}:[0-9A-Fa-f:]{1,39}(?:\.\d{1,3}){0,3}"
+)
 
 
 def address_test(wanted: str) -> Callable[[str], bool]:

@@ -84,12 +84,12 @@ def _whole(value: TemplateValue) -> int:
     """A value as a whole number; a text that is none is 0."""
     if isinstance(value, TemplateTime):
         return value.ns
-    if isinstance(value, str):
-        try:
-            return int(value, 10)
-        except ValueError:
-            return math.trunc(_float(value))
-    return math.trunc(value) if math.isfinite(value) else 0
+    try:
+        number = int(value)
+    except (ValueError, OverflowError):
+        as_float = _float(value)
+        number = math.trunc(as_float) if math.isfinite(as_float) else 0
+    return number if abs(number) < 1 << 63 else 0
 
 
 def _float(value: TemplateValue) -> float:
@@ -187,14 +187,15 @@ def _divided(first: TemplateValue, second: TemplateValue) -> int:
     left, right = _whole(first), _whole(second)
     if right == 0:
         raise TemplateFailure("division by 0")
-    return math.trunc(left / right) if abs(left) < 1 << 53 else left // right
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
 
 
 def _remainder(first: TemplateValue, second: TemplateValue) -> int:
     left, right = _whole(first), _whole(second)
     if right == 0:
         raise TemplateFailure("division by 0")
-    return int(math.fmod(left, right))
+    return left - right * _divided(left, right)
 
 
 def _divided_float(first: TemplateValue, *others: TemplateValue) -> float:
@@ -255,7 +256,7 @@ def _epoch(scale: int) -> Callable[[TemplateValue], str]:
     return call
 
 
-_FORMAT = re.compile(r"%([-+ 0#]*\d*(?:\.\d+)?)([vsdfgqxtTw%])")
+_FORMAT = re.compile(r"%([-+ 0#]*+\d{0,3}(?:\.\d{1,2})?)([vsdfgqxtTw%])")
 
 
 def _printed(template: TemplateValue, *values: TemplateValue) -> str:

@@ -14,7 +14,13 @@ from functools import lru_cache
 
 from frazil.errors import Malformed
 from frazil.query.logql.go_times import TemplateTime
-from frazil.query.logql.template_functions import FUNCTIONS, TemplateValue, is_true, shown_text
+from frazil.query.logql.template_functions import (
+    FUNCTIONS,
+    TemplateFailure,
+    TemplateValue,
+    is_true,
+    shown_text,
+)
 
 DEPTH_MAX = 16
 PARTS_MAX = 256
@@ -33,7 +39,7 @@ Value = Callable[[TemplateScope], TemplateValue]
 Writer = Callable[[TemplateScope], str]
 
 _ACTION = re.compile(
-    r"\{\{(- )?((?:\"(?:[^\"\\]|\\.)*\"|`[^`]*`|/\*.*?\*/|.)*?)( -)?\}\}", re.DOTALL
+    r"\{\{(- )?((?:\"(?:[^\"\\]|\\.)*+\"|`[^`]*+`|[^\"`}]|\}(?!\}))*?)( -)?\}\}", re.DOTALL
 )
 _TOKEN = re.compile(
     r'\s*(?:("(?:[^"\\]|\\.)*")|(`[^`]*`)|(\.[A-Za-z_][A-Za-z0-9_]*|\.)|([A-Za-z_][A-Za-z0-9_]*)'
@@ -64,16 +70,17 @@ def _split(template: str) -> list[str | _Action]:
     """Texts and actions in order, with spaces trimmed as `{{-` and `-}}` say."""
     pieces: list[str | _Action] = []
     at, trims = 0, False
-    for action in _ACTION.finditer(template):
-        text = template[at : action.start()]
+    while (begin := template.find("{{", at)) >= 0:
+        action = _ACTION.match(template, begin)
+        if action is None:
+            raise Malformed("the template has {{ without }}")
+        text = template[at:begin]
         text = text.lstrip() if trims else text
         pieces.append(text.rstrip() if action[1] else text)
         if not action[2].startswith("/*"):
             pieces.append(_Action(action[2].strip()))
         trims, at = bool(action[3]), action.end()
     rest = template[at:]
-    if "{{" in rest:
-        raise Malformed("the template has {{ without }}")
     pieces.append(rest.lstrip() if trims else rest)
     return [piece for piece in pieces if piece != ""]
 
@@ -241,4 +248,11 @@ def _call(name: str, arguments: list[Value]) -> Value:
         wanted = f"{function.least}" if function.least == function.most else "another number of"
         raise Malformed(f"{name} has {len(arguments)} arguments; it takes {wanted}")
     call = function.call
-    return lambda scope: call(*[argument(scope) for argument in arguments])
+
+    def value(scope: TemplateScope) -> TemplateValue:
+        try:
+            return call(*[argument(scope) for argument in arguments])
+        except (OverflowError, ValueError) as error:
+            raise TemplateFailure(f"{name}: {error}") from None
+
+    return value

@@ -20,8 +20,8 @@ _DURATION_NS = {
 }
 _GO_UNITS = frozenset({"ns", "us", "µs", "μs", "ms", "s", "m", "h"})
 """Units of values in lines; queries also have days, weeks and years."""
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d|w|y)")
-_SIZE = re.compile(r"([-+]?\d[\d,]*\.?\d*)\s*([a-zA-Z]*)")
+_PART = re.compile(r"(\d++\.?+\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h|d|w|y)")
+_SIZE = re.compile(r"([-+]?\d[\d,]*+\.?+\d*+)\s*+([a-zA-Z]*)")
 _SIZES = {"": 1, "b": 1} | {
     name: factor
     for power, letter in enumerate("kmgtpe", start=1)

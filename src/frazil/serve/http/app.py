@@ -248,16 +248,8 @@ class App:
         self, live: LiveStream, request: ApiRequest, send: Send, cors: list[tuple[bytes, bytes]]
     ) -> None:
         """Send pieces until the client disconnects or the node stops."""
-        leaving = asyncio.create_task(request.gone())
-        stopping = asyncio.create_task(self._handler.is_stopping.wait())
         sending = asyncio.create_task(_send_pieces(live, send, cors))
-        try:
-            await asyncio.wait({leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            live.close()
-            for task in (leaving, stopping, sending):
-                task.cancel()
-            await asyncio.wait({leaving, stopping, sending})
+        await self._while_wanted(sending, request, live.close)
         if sending.cancelled() or sending.exception() is None:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         else:
@@ -266,16 +258,8 @@ class App:
 
     async def _send_socket(self, stream: SocketStream, request: ApiRequest, send: Send) -> None:
         """Send messages until the client closes the WebSocket or the node stops."""
-        leaving = asyncio.create_task(request.gone())
-        stopping = asyncio.create_task(self._handler.is_stopping.wait())
         sending = asyncio.create_task(_send_messages(stream, send))
-        try:
-            await asyncio.wait({leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stream.close()
-            for task in (leaving, stopping, sending):
-                task.cancel()
-            await asyncio.wait({leaving, stopping, sending})
+        await self._while_wanted(sending, request, stream.close)
         code, reason = CLOSE_GOING_AWAY, "the node stops"
         error = None if sending.cancelled() else sending.exception()
         if isinstance(error, FrazilError):
@@ -285,6 +269,20 @@ class App:
             code, reason = CLOSE_FAILED, FAILED
             logger.error("request failed", exc_info=error, extra={"path": request.path})
         await send({"type": SOCKET_CLOSE, "code": code, "reason": reason})
+
+    async def _while_wanted(
+        self, sending: asyncio.Task[None], request: ApiRequest, close: Callable[[], None]
+    ) -> None:
+        """Let it send until it ends, the client disconnects or the node stops."""
+        leaving = asyncio.create_task(request.gone())
+        stopping = asyncio.create_task(self._handler.is_stopping.wait())
+        try:
+            await asyncio.wait({leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            close()
+            for task in (leaving, stopping, sending):
+                task.cancel()
+            await asyncio.wait({leaving, stopping, sending})
 
 
 async def _send_messages(stream: SocketStream, send: Send) -> None:
