@@ -24,7 +24,7 @@ LOGFMT_ERROR = "LogfmtParserErr"
 PACKED_LINE = "_entry"
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b\][^\x07\x1b]{0,256}\x07|\x9b[0-9;?]*[A-Za-z]")
-_PAIR = re.compile(r'\s*([^\s="]+)(?:(=)("(?:[^"\\]|\\.)*"|[^\s"]*))?(?=\s|$)|\s*(\S+)', re.DOTALL)
+_PAIR = re.compile(r'([^\s="]++)(?:(=)("(?:[^"\\]|\\.)*"|[^\s"]*))?(?=\s|$)|(\S++)', re.DOTALL)
 _CAPTURE = re.compile(r"<([A-Za-z_][A-Za-z0-9_]*)>")
 _STEP = re.compile(r'\.?([A-Za-z_][A-Za-z0-9_\-]*)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]')
 
