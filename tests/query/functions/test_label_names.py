@@ -14,11 +14,13 @@ MAPS = [
     [("http_route", "/b")],
     [("http-route", "/c"), ("http.route", "/d")],
     [("route", "/e")],
-    [("9lives", "yes"), ("http.route", "")],
+    [("9lives", "yes"), ("http.route", ""), ("stück.zahl", "7"), ("", "empty")],
 ]
 
 
-@pytest.mark.parametrize("name", ["http_route", "x", "_9lives", "route", "none"])
+@pytest.mark.parametrize(
+    "name", ["http_route", "x", "_9lives", "route", "st_ck_zahl", "st__ck_zahl", "none"]
+)
 @pytest.mark.parametrize(("begin", "length"), [(0, 6), (1, 4), (2, 1), (4, 2), (1, 0)])
 def test_values(name: str, begin: int, length: int) -> None:
     column = pa.array(MAPS, LOGS.field("attributes").type).slice(begin, length)

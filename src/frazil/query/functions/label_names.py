@@ -1,6 +1,8 @@
 """label_value: a value of a map by the name of its label, in which dots are underscores.
 
-label_value(attributes, 'http_route')    the value of http.route, or http_route
+    label_value(attributes, 'http_route')    the value of http.route, or http_route
+
+One compiled pass over the keys, without the GIL.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil.model.protobuf import compiled, part
+from frazil.query.functions.string_buffers import Bytes, Ints, Longs, buffers_of
+
+UNDERSCORE = ord("_")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -24,19 +29,44 @@ def label_name(key: str) -> str:
 
 def values_by_label(maps: pa.MapArray, name: str) -> pa.Array:
     """Return the value of the first key, in the order of the map, that has this label."""
-    keys = maps.keys
-    if len(maps) == 0 or len(keys) == 0:
+    if len(maps) == 0 or len(maps.keys) == 0:
         return pa.nulls(len(maps), pa.string())
-    named = [key for key in pc.unique(keys).to_pylist() if label_name(key) == name]
-    if not named:
-        return pa.nulls(len(maps), pa.string())
-    is_named = pc.is_in(keys, pa.array(named, pa.string())).to_numpy(zero_copy_only=False)
-    at = np.flatnonzero(is_named)
     offsets = maps.offsets.to_numpy()  # into all keys, also of a slice
-    starts, ends = offsets[:-1], offsets[1:]
-    if len(at) == 0:
-        return pa.nulls(len(maps), pa.string())
-    first = np.searchsorted(at, starts)
-    taken = at[np.minimum(first, len(at) - 1)]
-    is_found = (first < len(at)) & (taken < ends)
-    return maps.items.take(pa.array(taken, mask=~is_found))
+    offsets.flags.writeable = False
+    key_offsets, letters = buffers_of(maps.keys)
+    wanted = np.frombuffer(name.encode(), np.uint8)
+    found = np.empty(len(maps), np.int64)
+    find_labels(offsets, key_offsets, letters, wanted, found)
+    return maps.items.take(pa.array(found, mask=found < 0))
+
+
+@compiled
+def find_labels(
+    offsets: Ints, key_offsets: Ints, letters: Bytes, wanted: Bytes, found: Longs
+) -> None:
+    """Fill `found` with the number of the first key of each map that has the label, or -1."""
+    for row in range(len(found)):
+        found[row] = -1
+        for key in range(offsets[row], offsets[row + 1]):
+            if _has_label(letters, key_offsets[key], key_offsets[key + 1], wanted):
+                found[row] = key
+                break
+
+
+@part
+def _has_label(letters: Bytes, begin: int, end: int, wanted: Bytes) -> bool:
+    """Whether `label_name` of a key, as UTF-8, is what is wanted."""
+    at = 0
+    if begin < end and 48 <= letters[begin] <= 57:
+        if len(wanted) == 0 or wanted[0] != UNDERSCORE:
+            return False
+        at = 1
+    for index in range(begin, end):
+        letter = letters[index]
+        if 0x80 <= letter < 0xC0:
+            continue  # inside of a character
+        is_kept = 48 <= letter <= 57 or 65 <= letter <= 90 or 97 <= letter <= 122
+        if at >= len(wanted) or wanted[at] != (letter if is_kept else UNDERSCORE):
+            return False
+        at += 1
+    return at == len(wanted)

@@ -163,3 +163,4 @@ def warm_functions() -> None:
     texts = pa.array(['{"a": ["b"]}', "é"])
     _matches(texts, "a")
     _json_values(texts, "$.a[0]")
+    _label_values(pa.array([[("a.b", "c")]], ATTRIBUTES), "a_b")
