@@ -26,7 +26,7 @@ from frazil.query import (
 from frazil.results import CancelToken
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.loki import answers
-from frazil.serve.doors.loki.params import NS_PER_MS, NS_PER_S, line_limit, time_ns
+from frazil.serve.doors.loki.params import NS_PER_MS, NS_PER_S, RANGE_NS, line_limit, time_ns
 from frazil.serve.doors.loki.queries import flags_of
 from frazil.serve.doors.loki.rows import reader
 from frazil.serve.http.handler import Handler, ask_with, disconnect
@@ -49,7 +49,7 @@ async def tail(handler: Handler, call: DoorRequest) -> SocketStream:
     limit = line_limit(call)
     start = call.first("start")
     now_ns = handler.context.clock.wall_ms() * NS_PER_MS
-    begin_ns = now_ns if start is None else time_ns(start, "start")
+    begin_ns = now_ns - RANGE_NS if start is None else time_ns(start, "start")
     if not call.request.offers_websocket:
         raise HttpError(HTTPStatus.UPGRADE_REQUIRED, NOT_A_SOCKET, (b"upgrade", b"websocket"))
     is_categorized = answers.CATEGORIZE in flags_of(call)
