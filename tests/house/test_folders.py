@@ -23,7 +23,7 @@ FOLDERS = {
     ],
     "frazil.query": [
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry", "promql"),
-        "prometheus",
+        *("prometheus", "logql", "traceql"),
     ],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
     "frazil.rules": ["template", "files", "state", "store", "notify"],

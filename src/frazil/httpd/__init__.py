@@ -9,6 +9,7 @@
     head.py        limits on a request's head
     exchange.py    Exchange: one request and its response
     transport.py   PatientTransport: flow control, and closing in bounded time
+    websocket.py   handshake and frames of WebSocket
     origin.py      which web pages may send requests
     responses.py   Response, HttpError, CORS headers
     auth.py        Auth: tokens and certificates
@@ -19,7 +20,14 @@ Everything here is owned by the event loop.
 
 from frazil.httpd.auth import Auth
 from frazil.httpd.connection import ConnectionLimits
-from frazil.httpd.exchange import CUT, App
+from frazil.httpd.exchange import (
+    CUT,
+    SOCKET_ACCEPT,
+    SOCKET_CLOSE,
+    SOCKET_PING,
+    SOCKET_TEXT,
+    App,
+)
 from frazil.httpd.origin import check_origin
 from frazil.httpd.port import HttpPort, ListenAddress, bind
 from frazil.httpd.responses import (
@@ -35,10 +43,17 @@ from frazil.httpd.responses import (
     reason_of,
 )
 from frazil.httpd.threads import WorkerThreads
+from frazil.httpd.websocket import CLOSE_FAILED, CLOSE_GOING_AWAY
 
 __all__ = [
+    "CLOSE_FAILED",
+    "CLOSE_GOING_AWAY",
     "CUT",
     "PREFLIGHT_AGE_S",
+    "SOCKET_ACCEPT",
+    "SOCKET_CLOSE",
+    "SOCKET_PING",
+    "SOCKET_TEXT",
     "App",
     "Auth",
     "ClientGone",

@@ -27,6 +27,7 @@ from frazil.httpd.head import (
 )
 from frazil.httpd.responses import Headers, HttpError, Response, encode_last, reason_of
 from frazil.httpd.transport import PatientTransport
+from frazil.httpd.websocket import websocket_key
 from frazil.metrics import Counter
 
 logger = logging.getLogger(__name__)
@@ -99,6 +100,7 @@ class HttpConnection(asyncio.Protocol):
         """Done when the connection is closed on both sides."""
         self._target = b""
         self._headers: Headers = []
+        self._socket_key: bytes | None = None  # of a request that offers a WebSocket
         self._expects_continue = False
         self._is_in_head = False
         self._has_advanced = False  # did the last input complete a head or carry a body?
@@ -145,6 +147,9 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_unread:
             return
+        if self.exchange is not None and self.exchange.is_socket:
+            self.exchange.feed_frames(data)
+            return
         if not self._is_timing_head:
             self._end_timer()
         self._has_advanced = False
@@ -170,12 +175,14 @@ class HttpConnection(asyncio.Protocol):
             self._ignore_upgrade(data[upgrade.args[0] :])
 
     def _ignore_upgrade(self, rest: bytes) -> None:
-        """Serve a request that offers another protocol as if it did not.
+        """Serve a request that offers another protocol as if it did not; only a WebSocket may be
+        accepted later.
 
         The parser takes such a request for one without a body, and the body would be lost. Java's
         client makes the offer with its first request. So it is parsed again, without the offer.
         """
         version, method = self._parser.get_http_version(), self._parser.get_method()
+        self._socket_key = websocket_key(method, self._headers)
         self._parser = _parser(self)
         self._feed(without_upgrade(version, method, self._target, self._headers) + rest)
 
@@ -221,7 +228,9 @@ class HttpConnection(asyncio.Protocol):
             "path": unquote(path) if "%" in path else path,
             "query_string": url.query or b"",
             "headers": self._headers,
+            "websocket": self._socket_key,
         }
+        self._socket_key = None
         self.exchange = Exchange(
             scope,
             self.transport,

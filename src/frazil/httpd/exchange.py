@@ -1,4 +1,8 @@
-"""Exchange: one request and its response, as the application sees them: ASGI's HTTP messages."""
+"""Exchange: one request and its response, as the application sees them: ASGI's HTTP messages.
+
+If the request offers a WebSocket (`scope["websocket"]`), the application may send `SOCKET_ACCEPT`
+instead of a response, then `SOCKET_TEXT` and `SOCKET_PING`, and at the end `SOCKET_CLOSE`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,18 @@ from typing import Any
 
 from frazil.httpd.responses import STATUS_LINES, Receive, Scope, Send, encode_headers
 from frazil.httpd.transport import PatientTransport
+from frazil.httpd.websocket import (
+    CLOSE,
+    CLOSE_NORMAL,
+    PING,
+    PONG,
+    TEXT,
+    ClientFrames,
+    FrameError,
+    accept_of,
+    encode_close,
+    encode_frame,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +37,11 @@ UNREAD_BYTES_MAX = 64 * 1024
 CUT = "frazil.cut"
 """Sent by an application that cannot finish its response. What is under way is delivered, then the
 connection ends, so that the client does not take a part for the whole."""
+
+SOCKET_ACCEPT = "frazil.socket.accept"
+SOCKET_TEXT = "frazil.socket.text"
+SOCKET_PING = "frazil.socket.ping"
+SOCKET_CLOSE = "frazil.socket.close"
 
 LAST = (b"connection", b"close")
 """Header of a response that is the last one of its connection."""
@@ -35,6 +56,7 @@ class Exchange:
         "_bytes_left",
         "_date",
         "_expects_continue",
+        "_frames",
         "_is_chunked",
         "_is_head",
         "_is_started",
@@ -76,6 +98,12 @@ class Exchange:
         self._is_started = False
         self._is_chunked = False
         self._bytes_left = 0
+        self._frames: ClientFrames | None = None
+
+    @property
+    def is_socket(self) -> bool:
+        """Are the client's further bytes frames of a WebSocket?"""
+        return self._frames is not None
 
     async def run(self, app: App) -> None:
         """Have the application serve the request."""
@@ -99,6 +127,27 @@ class Exchange:
         if len(self.body) > UNREAD_BYTES_MAX:
             self._transport.pause_reading()
         self._news.set()
+
+    def feed_frames(self, data: bytes) -> None:
+        """Take bytes of a WebSocket. Only pings and the end are answered."""
+        assert self._frames is not None
+        try:
+            for frame in self._frames.feed(data):
+                if frame.opcode == PING:
+                    self._transport.write(encode_frame(PONG, frame.payload))
+                elif frame.opcode == CLOSE:
+                    self._end_socket(CLOSE_NORMAL, "")
+                    return
+        except FrameError as error:
+            self._end_socket(error.code, str(error))
+
+    def _end_socket(self, code: int, reason: str) -> None:
+        """Say why, read nothing more, and close."""
+        if not self.is_disconnected:
+            self._transport.write(encode_close(code, reason))
+            self.disconnect()
+        self._transport.is_unread = True
+        self._transport.close()
 
     def end_body(self) -> None:
         self.has_more_body = False
@@ -136,10 +185,30 @@ class Exchange:
             await self._transport.drain()
         if self.is_disconnected:
             return
-        if message["type"] == "http.response.start":
+        if message["type"] == SOCKET_ACCEPT:
+            self._accept()
+        elif message["type"] == SOCKET_TEXT:
+            self._transport.write(encode_frame(TEXT, message["text"]))
+        elif message["type"] == SOCKET_PING:
+            self._transport.write(encode_frame(PING, b""))
+        elif message["type"] == SOCKET_CLOSE:
+            self._end_socket(message["code"], message["reason"])
+        elif message["type"] == "http.response.start":
             self._start(message["status"], message["headers"])
         else:
             self._write(message["body"], has_more=message.get("more_body", False))
+
+    def _accept(self) -> None:
+        headers = [
+            (b"upgrade", b"websocket"),
+            (b"connection", b"Upgrade"),
+            (b"sec-websocket-accept", accept_of(self.scope["websocket"])),
+        ]
+        lines = [STATUS_LINES[HTTPStatus.SWITCHING_PROTOCOLS], self._date, encode_headers(headers)]
+        self._is_started = True
+        self.keep_alive = False
+        self._frames = ClientFrames()
+        self._transport.write(b"".join((*lines, b"\r\n")))
 
     def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._expects_continue = False

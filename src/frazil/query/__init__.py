@@ -19,6 +19,7 @@
     search/     the search box, filters, facets
     promql/     PromQL, evaluated over sorted points
     prometheus/ the tables as series of Prometheus
+    logql/      LogQL over logs, for Loki's clients
     telemetry/  logs, traces, services and metrics, by SQL
 
 Threads: any thread may start a query; its result belongs to one reader. Every text is parsed,
@@ -28,6 +29,35 @@ memory, or when its client leaves. The process of the engine runs no query and l
 
 from frazil.query.engine import Engine
 from frazil.query.load_queries import first_rows, open_row_select
+from frazil.query.logql.fields import detected_fields as detected_field_list
+from frazil.query.logql.labels import STREAM_LABELS, level_of
+from frazil.query.logql.log_tail import LogqlTail
+from frazil.query.logql.log_tail import before as records_before
+from frazil.query.logql.metric_query import evaluate as evaluate_logql
+from frazil.query.logql.parser import parse_logql, parse_selection
+from frazil.query.logql.pipeline import LogLine
+from frazil.query.logql.records import LineSpan, ReadRows, find_lines
+from frazil.query.logql.render import logql_text
+from frazil.query.logql.series import (
+    SERIES_MAX,
+    LabelKey,
+    LineSeries,
+    LogScalar,
+    LogSteps,
+    label_key,
+    sample_text,
+)
+from frazil.query.logql.streams import (
+    EVERY_STREAM,
+    StreamTotals,
+    exact_conditions,
+    label_values,
+    stream_labels,
+    stream_totals,
+    volume_by_step,
+)
+from frazil.query.logql.syntax import LogSelection
+from frazil.query.logql.units import duration_ns
 from frazil.query.plan.plan import QueryColumns
 from frazil.query.prometheus.answer_json import answer_pieces, series_count
 from frazil.query.prometheus.directory import MetricDirectory
@@ -60,7 +90,13 @@ from frazil.query.telemetry.compare import Comparison, Selection, compare
 from frazil.query.telemetry.deployments import Deployment, deployments
 from frazil.query.telemetry.heatmaps import Heatmap, latency_heatmap, metric_heatmap
 from frazil.query.telemetry.log_pages import Pages, log_pages
-from frazil.query.telemetry.log_patterns import LogPattern, PatternsAnswer, log_patterns
+from frazil.query.telemetry.log_patterns import (
+    LogPattern,
+    PatternsAnswer,
+    cluster_lines,
+    log_patterns,
+    masked_lines,
+)
 from frazil.query.telemetry.logs import COLUMNS as LOG_COLUMNS
 from frazil.query.telemetry.logs import (
     Around,
@@ -118,7 +154,10 @@ from frazil.query.view_statements import register_views
 from frazil.query.warm_up import warm
 
 __all__ = [
+    "EVERY_STREAM",
     "LOG_COLUMNS",
+    "SERIES_MAX",
+    "STREAM_LABELS",
     "Around",
     "Ask",
     "Bar",
@@ -140,23 +179,32 @@ __all__ = [
     "KeyedViews",
     "KnownLabels",
     "Label",
+    "LabelKey",
     "LabelMatcher",
     "LabelSet",
     "Latency",
     "Line",
+    "LineSeries",
+    "LineSpan",
     "ListedTable",
     "LogFilter",
+    "LogLine",
     "LogPattern",
     "LogRow",
+    "LogScalar",
+    "LogSelection",
+    "LogSteps",
+    "LogqlTail",
     "Metric",
     "MetricDirectory",
     "NamedField",
     "Outline",
     "Pages",
     "PatternsAnswer",
-    "QueryColumns",
     "PromqlAnswer",
     "PromqlLimits",
+    "QueryColumns",
+    "ReadRows",
     "Selection",
     "Series",
     "SeriesAnswer",
@@ -166,6 +214,7 @@ __all__ = [
     "ServiceStep",
     "SpanFilter",
     "SpanNode",
+    "StreamTotals",
     "TablePointSource",
     "Tail",
     "TailRows",
@@ -179,46 +228,61 @@ __all__ = [
     "Volume",
     "ambiguity_notes",
     "answer_pieces",
+    "cluster_lines",
     "compare",
     "dependencies",
     "deployments",
+    "detected_field_list",
+    "duration_ns",
     "evaluate_instant",
+    "evaluate_logql",
     "evaluate_range",
+    "exact_conditions",
     "exemplars",
     "facets",
     "facets_of",
     "failures",
     "fields_of",
     "find_in_trace",
+    "find_lines",
     "find_logs",
     "find_traces",
     "find_traces_by_id",
     "first_rows",
     "hints_of",
     "histogram",
+    "label_key",
+    "label_values",
     "latencies",
     "latency_heatmap",
+    "level_of",
     "log_conditions",
     "log_pages",
     "log_patterns",
     "log_rows",
+    "logql_text",
     "logs_around",
     "logs_of_trace",
+    "masked_lines",
     "metric_heatmap",
     "metric_labels",
     "metric_names",
     "metric_series",
     "open_row_select",
     "outline",
+    "parse_logql",
     "parse_promql",
+    "parse_selection",
     "preload_workers",
     "prettified",
     "query_conditions",
     "query_names",
+    "records_before",
     "refuse_bare_names",
     "register_tables",
     "register_views",
     "row_conditions",
+    "sample_text",
     "search_sql",
     "selections",
     "selector_matchers",
@@ -228,11 +292,14 @@ __all__ = [
     "services",
     "span_conditions",
     "span_of_trace",
+    "stream_labels",
+    "stream_totals",
     "subtree",
     "syntax_json",
     "trace",
     "trace_dots",
     "unescaped",
+    "volume_by_step",
     "volumes",
     "warm",
     "waterfall",

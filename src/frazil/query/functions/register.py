@@ -2,6 +2,8 @@
 
 matches(body, 'payment AND (timeout OR refused)')   full text, see text_search.py
 get_json_object(body, '$.user.id')                  a value in JSON, see json_path.py
+matches_regex(body, 'time[d]? out')                 a regular expression of RE2
+label_value(attributes, 'http_route')               a value by its label, see label_names.py
 now(), current_timestamp, current_date, today()     the start of the query, by our clock
 hash_maps(attributes, resource_attributes)          equal for equal maps, see map_hash.py
 """
@@ -15,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datafusion import ScalarUDF, udf
 
-from frazil.errors import FrazilError, TooLarge
-from frazil.model.arrow import METRICS
+from frazil.errors import FrazilError, Malformed, TooLarge
+from frazil.model.arrow import LOGS, METRICS
 from frazil.query.functions.string_buffers import buffers_of
 
 TIME = pa.timestamp("us", tz="UTC")
 HASH = pa.binary(16)
+ATTRIBUTES = LOGS.field("attributes").type
 US_PER_DAY = 86_400_000_000
 DISTINCT_MAX = 64
 """Distinct searches or paths in one batch, if they come from a column."""
@@ -53,6 +56,8 @@ def functions(context: QueryContext) -> list[ScalarUDF]:
         _udf("matches", _matches, [text, text], pa.bool_(), context),
         _udf("get_json_object", _json_values, [text, text], text, context),
         udf(_map_hashes, [maps, maps], HASH, "immutable", "hash_maps"),
+        _udf("matches_regex", _matches_regex, [text, text], pa.bool_(), context),
+        _udf("label_value", _label_values, [ATTRIBUTES, text], text, context),
         *(udf(lambda: _now(context), [], TIME, "stable", name) for name in _NOW_NAMES),
         *(udf(lambda: _today(context), [], pa.date32(), "stable", name) for name in _TODAY_NAMES),
     ]
@@ -150,6 +155,19 @@ def _map_hashes(one: pa.MapArray, other: pa.MapArray) -> pa.Array:
     return hash_maps(one, other)
 
 
+def _matches_regex(column: pa.Array, pattern: str) -> pa.Array:
+    try:
+        return pc.match_substring_regex(column, pattern)
+    except pa.ArrowInvalid as error:
+        raise Malformed(f"the regular expression {pattern!r} is invalid: {error}") from None
+
+
+def _label_values(maps: pa.Array, name: str) -> pa.Array:
+    from frazil.query.functions.label_names import values_by_label
+
+    return values_by_label(maps, name)
+
+
 def warm_functions() -> None:
     """Compile the functions, or load them from the cache on disk."""
     maps = pa.array([[("a", "b")]], METRICS.field("attributes").type)
@@ -157,3 +175,4 @@ def warm_functions() -> None:
     texts = pa.array(['{"a": ["b"]}', "é"])
     _matches(texts, "a")
     _json_values(texts, "$.a[0]")
+    _label_values(pa.array([[("a.b", "c")]], ATTRIBUTES), "a_b")

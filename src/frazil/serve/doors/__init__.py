@@ -5,4 +5,5 @@ endpoint.py  Door, DoorEndpoint, DoorRequest: paths below a prefix, with errors 
 mcp.py       the Model Context Protocol, for agents
 all.py       the doors of a node
 prometheus/  Prometheus' HTTP API
+loki/        Loki: LogQL, live lines
 """

@@ -14,8 +14,14 @@ from typing import Any, Protocol
 from frazil import tracing
 from frazil.errors import FrazilError, Unavailable
 from frazil.httpd import (
+    CLOSE_FAILED,
+    CLOSE_GOING_AWAY,
     CUT,
     PREFLIGHT_AGE_S,
+    SOCKET_ACCEPT,
+    SOCKET_CLOSE,
+    SOCKET_PING,
+    SOCKET_TEXT,
     Auth,
     ClientGone,
     HttpError,
@@ -37,7 +43,7 @@ from frazil.serve.http.request import (
 )
 from frazil.serve.http.responses import answer_of_error, failure_of
 from frazil.serve.http.router import Endpoint, Reply, Router
-from frazil.serve.http.row_streams import LiveStream, RowStream
+from frazil.serve.http.row_streams import LiveStream, RowStream, SocketStream
 from frazil.serve.http.static import StaticFiles
 
 logger = logging.getLogger(__name__)
@@ -113,6 +119,8 @@ class App:
                 await self._send_stream(answer, request, send, cors)
             elif isinstance(answer, LiveStream):
                 await self._send_live(answer, request, send, cors)
+            elif isinstance(answer, SocketStream):
+                await self._send_socket(answer, request, send)
             else:
                 await _send_answer(answer, send, cors)
         except (ClientGone, asyncio.CancelledError):
@@ -245,21 +253,52 @@ class App:
         self, live: LiveStream, request: ApiRequest, send: Send, cors: list[tuple[bytes, bytes]]
     ) -> None:
         """Send pieces until the client disconnects or the node stops."""
-        leaving = asyncio.create_task(request.gone())
-        stopping = asyncio.create_task(self._handler.is_stopping.wait())
         sending = asyncio.create_task(_send_pieces(live, send, cors))
-        try:
-            await asyncio.wait({leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            live.close()
-            for task in (leaving, stopping, sending):
-                task.cancel()
-            await asyncio.wait({leaving, stopping, sending})
+        await self._while_wanted(sending, request, live.close)
         if sending.cancelled() or sending.exception() is None:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         else:
             logger.info("live tail ended", extra={"reason": str(sending.exception())})
             await send({"type": CUT})
+
+    async def _send_socket(self, stream: SocketStream, request: ApiRequest, send: Send) -> None:
+        """Send messages until the client closes the WebSocket or the node stops."""
+        sending = asyncio.create_task(_send_messages(stream, send))
+        await self._while_wanted(sending, request, stream.close)
+        code, reason = CLOSE_GOING_AWAY, "the node stops"
+        error = None if sending.cancelled() else sending.exception()
+        if isinstance(error, FrazilError):
+            code, reason = CLOSE_FAILED, str(error)
+            logger.info("websocket ended", extra={"reason": reason})
+        elif error is not None:  # top of loop: one request must not break others
+            code, reason = CLOSE_FAILED, FAILED
+            logger.error("request failed", exc_info=error, extra={"path": request.path})
+        await send({"type": SOCKET_CLOSE, "code": code, "reason": reason})
+
+    async def _while_wanted(
+        self, sending: asyncio.Task[None], request: ApiRequest, close: Callable[[], None]
+    ) -> None:
+        """Let it send until it ends, the client disconnects or the node stops."""
+        leaving = asyncio.create_task(request.gone())
+        stopping = asyncio.create_task(self._handler.is_stopping.wait())
+        try:
+            await asyncio.wait({leaving, stopping, sending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            close()
+            for task in (leaving, stopping, sending):
+                task.cancel()
+            await asyncio.wait({leaving, stopping, sending})
+
+
+async def _send_messages(stream: SocketStream, send: Send) -> None:
+    REQUESTS.add(status="101")
+    await send({"type": SOCKET_ACCEPT})
+    async for piece in stream.pieces:
+        if piece:
+            SENT.add(len(piece))
+            await send({"type": SOCKET_TEXT, "text": piece})
+        else:
+            await send({"type": SOCKET_PING})
 
 
 async def _send_pieces(live: LiveStream, send: Send, cors: list[tuple[bytes, bytes]]) -> None:

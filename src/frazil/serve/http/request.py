@@ -45,6 +45,7 @@ class ApiRequest:
     query: str
     headers: dict[str, str]
     receive: Receive
+    offers_websocket: bool = False
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive) -> ApiRequest:
@@ -57,6 +58,7 @@ class ApiRequest:
             query=scope["query_string"].decode("latin-1"),
             headers=headers,
             receive=receive,
+            offers_websocket=scope.get("websocket") is not None,
         )
 
     async def body(self, bytes_max: int, setting: str = "body_bytes_max") -> bytes:

@@ -12,11 +12,11 @@ import msgspec
 from frazil.httpd import HttpError, Response
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.request import ApiRequest
-from frazil.serve.http.row_streams import LiveStream, RowStream
+from frazil.serve.http.row_streams import LiveStream, RowStream, SocketStream
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-Reply = Response | RowStream | LiveStream
+Reply = Response | RowStream | LiveStream | SocketStream
 
 SEGMENT_MAX = 256
 """Characters of a name in a path."""

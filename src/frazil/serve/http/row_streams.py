@@ -59,6 +59,16 @@ class LiveStream:
     """Release the resources of `pieces`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketStream:
+    """Messages over a WebSocket, until the client or the node ends it."""
+
+    pieces: AsyncIterator[bytes]
+    """JSON of each message; nothing to find out whether the client is still there."""
+    close: Callable[[], None]
+    """Release the resources of `pieces`."""
+
+
 def arrow_stream(result: Result, *, may_cut: bool, has_parts: bool) -> RowStream:
     """Rows as an Arrow IPC stream. `has_parts` adds the scans to the schema's metadata."""
     sink = _Pieces()
