@@ -22,7 +22,7 @@ FOLDERS = {
         *("read", "pyspark"),
     ],
     "frazil.query": [
-        *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
+        *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry", "traceql"),
     ],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
     "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api"],

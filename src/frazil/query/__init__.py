@@ -18,6 +18,7 @@
     run/        planning and running in worker processes
     search/     the search box, filters, facets
     telemetry/  logs, traces, services and metrics, by SQL
+    traceql/    TraceQL: find traces, metrics of spans
 
 Threads: any thread may start a query; its result belongs to one reader. Every text is parsed,
 planned and run in a worker process, which is killed when the query takes too long or too much
@@ -80,6 +81,7 @@ from frazil.query.telemetry.services import (
 from frazil.query.telemetry.tail import Tail, TailRows
 from frazil.query.telemetry.trace_durations import TraceDot, trace_dots
 from frazil.query.telemetry.trace_outline import Outline, find_in_trace, outline, span_of_trace
+from frazil.query.telemetry.traces import SPANS_MAX as TRACE_SPANS_MAX
 from frazil.query.telemetry.traces import Order as TraceOrder
 from frazil.query.telemetry.traces import (
     SpanFilter,
@@ -89,20 +91,36 @@ from frazil.query.telemetry.traces import (
     TraceSummary,
     find_traces,
     find_traces_by_id,
+    spans_of_trace,
     subtree,
     trace,
 )
 from frazil.query.telemetry.traces import conditions_of as span_conditions
+from frazil.query.telemetry.typed_spans import TypedSpan, resource_spans, typed_spans
 from frazil.query.telemetry.volume import Volume, volumes
 from frazil.query.telemetry.waterfall import Line, waterfall
+from frazil.query.traceql.nodes import (
+    BinaryOperation,
+    FieldExpression,
+    FieldLiteral,
+    SpanAttribute,
+    SpanIntrinsic,
+    SpansetFilter,
+    SpansetPipeline,
+    TraceqlQuery,
+)
+from frazil.query.traceql.parser import parse_traceql
+from frazil.query.traceql.search import FoundSpan, FoundSpanset, FoundTrace, find_by_traceql
 from frazil.query.view_statements import register_views
 from frazil.query.warm_up import warm
 
 __all__ = [
     "LOG_COLUMNS",
+    "TRACE_SPANS_MAX",
     "Around",
     "Ask",
     "Bar",
+    "BinaryOperation",
     "Comparison",
     "Cursor",
     "Dependency",
@@ -113,7 +131,12 @@ __all__ = [
     "Facet",
     "FacetsAnswer",
     "Failure",
+    "FieldExpression",
+    "FieldLiteral",
     "Filters",
+    "FoundSpan",
+    "FoundSpanset",
+    "FoundTrace",
     "Heatmap",
     "Hints",
     "KeyedStore",
@@ -135,8 +158,12 @@ __all__ = [
     "SeriesAnswer",
     "Service",
     "ServiceStep",
+    "SpanAttribute",
     "SpanFilter",
+    "SpanIntrinsic",
     "SpanNode",
+    "SpansetFilter",
+    "SpansetPipeline",
     "Tail",
     "TailRows",
     "TimeRange",
@@ -145,6 +172,8 @@ __all__ = [
     "TraceFilter",
     "TraceOrder",
     "TraceSummary",
+    "TraceqlQuery",
+    "TypedSpan",
     "Volume",
     "ambiguity_notes",
     "compare",
@@ -155,6 +184,7 @@ __all__ = [
     "facets_of",
     "failures",
     "fields_of",
+    "find_by_traceql",
     "find_in_trace",
     "find_logs",
     "find_traces",
@@ -176,21 +206,25 @@ __all__ = [
     "metric_series",
     "open_row_select",
     "outline",
+    "parse_traceql",
     "preload_workers",
     "query_conditions",
     "query_names",
     "refuse_bare_names",
     "register_tables",
     "register_views",
+    "resource_spans",
     "row_conditions",
     "search_sql",
     "service_steps",
     "services",
     "span_conditions",
     "span_of_trace",
+    "spans_of_trace",
     "subtree",
     "trace",
     "trace_dots",
+    "typed_spans",
     "volumes",
     "warm",
     "waterfall",

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from frazil.serve.doors.endpoint import Door
+from frazil.serve.doors.tempo.door import TEMPO
 
-DOORS: tuple[Door, ...] = ()
+DOORS: tuple[Door, ...] = (TEMPO,)

@@ -1,0 +1,1 @@
+"""Doors: other tools' protocols."""
