@@ -99,8 +99,11 @@ from frazil.query.telemetry.traces import conditions_of as span_conditions
 from frazil.query.telemetry.typed_spans import TypedSpan, resource_spans, typed_spans
 from frazil.query.telemetry.volume import Volume, volumes
 from frazil.query.telemetry.waterfall import Line, waterfall
+from frazil.query.traceql.compare import compare_spans
+from frazil.query.traceql.metrics import span_metrics
 from frazil.query.traceql.nodes import (
     BinaryOperation,
+    CompareStage,
     FieldExpression,
     FieldLiteral,
     SpanAttribute,
@@ -111,16 +114,26 @@ from frazil.query.traceql.nodes import (
 )
 from frazil.query.traceql.parser import parse_traceql
 from frazil.query.traceql.search import FoundSpan, FoundSpanset, FoundTrace, find_by_traceql
+from frazil.query.traceql.series import (
+    SpanExemplar,
+    SpanSeries,
+    StepRange,
+    step_range,
+    whole_range,
+)
+from frazil.query.traceql.tags import INTRINSIC_TAGS, TagValue, tag_names, tag_of, tag_values
 from frazil.query.view_statements import register_views
 from frazil.query.warm_up import warm
 
 __all__ = [
+    "INTRINSIC_TAGS",
     "LOG_COLUMNS",
     "TRACE_SPANS_MAX",
     "Around",
     "Ask",
     "Bar",
     "BinaryOperation",
+    "CompareStage",
     "Comparison",
     "Cursor",
     "Dependency",
@@ -159,11 +172,15 @@ __all__ = [
     "Service",
     "ServiceStep",
     "SpanAttribute",
+    "SpanExemplar",
     "SpanFilter",
     "SpanIntrinsic",
     "SpanNode",
+    "SpanSeries",
     "SpansetFilter",
     "SpansetPipeline",
+    "StepRange",
+    "TagValue",
     "Tail",
     "TailRows",
     "TimeRange",
@@ -177,6 +194,7 @@ __all__ = [
     "Volume",
     "ambiguity_notes",
     "compare",
+    "compare_spans",
     "dependencies",
     "deployments",
     "exemplars",
@@ -219,13 +237,19 @@ __all__ = [
     "service_steps",
     "services",
     "span_conditions",
+    "span_metrics",
     "span_of_trace",
     "spans_of_trace",
+    "step_range",
     "subtree",
+    "tag_names",
+    "tag_of",
+    "tag_values",
     "trace",
     "trace_dots",
     "typed_spans",
     "volumes",
     "warm",
     "waterfall",
+    "whole_range",
 ]

@@ -4,4 +4,6 @@ door.py     its endpoints; errors as text
 params.py   times, durations and numbers as Tempo's clients send them
 traces.py   one trace, as protobuf and as JSON
 search.py   traces by TraceQL, or by tags
+metrics.py  metrics of spans
+tags.py     names of attributes, and their values
 """

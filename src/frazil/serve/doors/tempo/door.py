@@ -8,7 +8,9 @@ from dataclasses import replace
 from frazil.errors import FrazilError
 from frazil.httpd import HttpError, Response
 from frazil.serve.doors.endpoint import Door, DoorEndpoint, DoorRequest
+from frazil.serve.doors.tempo.metrics import query_instant, query_range
 from frazil.serve.doors.tempo.search import search
+from frazil.serve.doors.tempo.tags import tags_v1, tags_v2, values_v1, values_v2
 from frazil.serve.doors.tempo.traces import trace_v1, trace_v2
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.responses import TEXT, answer_of, answer_of_body, answer_of_error
@@ -51,6 +53,12 @@ TEMPO = Door(
         _get("api/traces/{id}", trace_v1),
         _get("api/v2/traces/{id}", trace_v2),
         _get("api/search", search),
+        _get("api/search/tags", tags_v1),
+        _get("api/search/tag/{tag}/values", values_v1),
+        _get("api/v2/search/tags", tags_v2),
+        _get("api/v2/search/tag/{tag}/values", values_v2),
+        _get("api/metrics/query_range", query_range),
+        _get("api/metrics/query", query_instant),
     ),
     error_response=error_response,
 )
