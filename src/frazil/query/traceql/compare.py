@@ -44,10 +44,11 @@ def compare_spans(
         raise Malformed("compare() needs plain filters before it: { … } | compare({ … })")
     selected = f"({' AND '.join([f'({selection})', *_range_of(stage)])}) IS TRUE"
     series: list[SpanSeries] = []
-    for prefix, entries in _entries().items():
+    for prefix, (keys, values) in _entries().items():
         spans = (
             f"SELECT {selected} AS is_selected, {step_sql(steps)} AS step, "
-            f"unnest({entries}) AS entry FROM {reader.source()} {where(conditions)}"
+            f"unnest({keys}) AS key, unnest({values}) AS value FROM {reader.source()} "
+            f"{where(conditions)}"
         )
         frequent = _frequent(ask, spans, stage.top)
         series += _series(ask, spans, prefix, frequent, steps)
@@ -63,23 +64,21 @@ def _range_of(stage: CompareStage) -> list[str]:
     return TimeRange(since=begin, until=end).conditions()
 
 
-def _entries() -> Mapping[str, str]:
-    """SQL of lists of keys and values, by the prefix of their attributes."""
-    intrinsics = ", ".join(
-        f"named_struct('key', {text(name)}, 'value', {sql})" for name, sql in INTRINSICS.items()
-    )
+def _entries() -> Mapping[str, tuple[str, str]]:
+    """SQL of lists of keys and of their values, by the prefix of their attributes."""
+    values = ", ".join(f"CAST({sql} AS VARCHAR)" for sql in INTRINSICS.values())
     return {
-        "": f"make_array({intrinsics})",
-        "resource.": "map_entries(resource_attributes)",
-        "span.": "map_entries(attributes)",
+        "": (f"make_array({texts(list(INTRINSICS))})", f"make_array({values})"),
+        "resource.": ("map_keys(resource_attributes)", "map_values(resource_attributes)"),
+        "span.": ("map_keys(attributes)", "map_values(attributes)"),
     }
 
 
 def _frequent(ask: Ask, spans: str, top: int) -> dict[str, list[str]]:
     """Return the most frequent values of each attribute, of selected spans and of others."""
     rows = ask(
-        "SELECT is_selected, entry['key'] AS key, entry['value'] AS value, count(*) AS n "
-        f"FROM ({spans}) WHERE entry['value'] IS NOT NULL GROUP BY 1, 2, 3 "
+        f"SELECT is_selected, key, value, count(*) AS n FROM ({spans}) "
+        "WHERE value IS NOT NULL GROUP BY 1, 2, 3 "
         f"ORDER BY n DESC, 2, 3, 1 LIMIT {VALUES_MAX}"
     ).to_pylist()
     counts: dict[tuple[bool, str], int] = {}
@@ -100,19 +99,17 @@ def _series(
     if not frequent:
         return
     chosen = " OR ".join(
-        f"(entry['key'] = {text(key)} AND entry['value'] IN ({texts(values)}))"
-        for key, values in frequent.items()
+        f"(key = {text(key)} AND value IN ({texts(values)}))" for key, values in frequent.items()
     )
-    value = f"CASE WHEN {chosen} THEN entry['value'] END"
+    value = f"CASE WHEN {chosen} THEN value END"
     rows = ask(
-        f"SELECT is_selected, step, entry['key'] AS key, {value} AS value, count(*) AS n "
-        f"FROM ({spans}) WHERE entry['key'] IN ({texts(list(frequent))}) "
-        "AND entry['value'] IS NOT NULL GROUP BY 1, 2, 3, 4"
+        f"SELECT is_selected, step, key, {value} AS shown, count(*) AS n FROM ({spans}) "
+        f"WHERE key IN ({texts(list(frequent))}) AND value IS NOT NULL GROUP BY 1, 2, 3, 4"
     ).to_pylist()
     found: dict[tuple[bool, str, str | None], SpanSeries] = {}
     for row in rows:
         side = "selection" if row["is_selected"] else "baseline"
-        for shown in {row["value"], None}:
+        for shown in {row["shown"], None}:
             series = found.setdefault(
                 (row["is_selected"], row["key"], shown),
                 _empty(side if shown is not None else f"{side}_total", prefix + row["key"], shown),
