@@ -66,6 +66,7 @@ from frazil.query.telemetry.metrics import (
     metric_labels,
     metric_names,
 )
+from frazil.query.telemetry.operations import operation_names, orphan_counts, service_names
 from frazil.query.telemetry.services import (
     Dependency,
     Failure,
@@ -93,10 +94,17 @@ from frazil.query.telemetry.traces import (
     find_traces_by_id,
     spans_of_trace,
     subtree,
+    summaries,
     trace,
 )
 from frazil.query.telemetry.traces import conditions_of as span_conditions
-from frazil.query.telemetry.typed_spans import TypedSpan, resource_spans, typed_spans
+from frazil.query.telemetry.typed_spans import (
+    TypedMap,
+    TypedSpan,
+    TypedValue,
+    resource_spans,
+    typed_spans,
+)
 from frazil.query.telemetry.volume import Volume, volumes
 from frazil.query.telemetry.waterfall import Line, waterfall
 from frazil.query.traceql.compare import compare_spans
@@ -111,9 +119,17 @@ from frazil.query.traceql.nodes import (
     SpansetFilter,
     SpansetPipeline,
     TraceqlQuery,
+    spans_with,
 )
 from frazil.query.traceql.parser import parse_traceql
-from frazil.query.traceql.search import FoundSpan, FoundSpanset, FoundTrace, find_by_traceql
+from frazil.query.traceql.search import (
+    FoundSpan,
+    FoundSpanset,
+    FoundTrace,
+    find_by_traceql,
+    find_trace_ids,
+    spans_of_traces,
+)
 from frazil.query.traceql.series import (
     SpanExemplar,
     SpanSeries,
@@ -190,7 +206,9 @@ __all__ = [
     "TraceOrder",
     "TraceSummary",
     "TraceqlQuery",
+    "TypedMap",
     "TypedSpan",
+    "TypedValue",
     "Volume",
     "ambiguity_notes",
     "compare",
@@ -205,6 +223,7 @@ __all__ = [
     "find_by_traceql",
     "find_in_trace",
     "find_logs",
+    "find_trace_ids",
     "find_traces",
     "find_traces_by_id",
     "first_rows",
@@ -223,6 +242,8 @@ __all__ = [
     "metric_names",
     "metric_series",
     "open_row_select",
+    "operation_names",
+    "orphan_counts",
     "outline",
     "parse_traceql",
     "preload_workers",
@@ -234,14 +255,18 @@ __all__ = [
     "resource_spans",
     "row_conditions",
     "search_sql",
+    "service_names",
     "service_steps",
     "services",
     "span_conditions",
     "span_metrics",
     "span_of_trace",
     "spans_of_trace",
+    "spans_of_traces",
+    "spans_with",
     "step_range",
     "subtree",
+    "summaries",
     "tag_names",
     "tag_of",
     "tag_values",

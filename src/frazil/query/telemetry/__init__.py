@@ -9,6 +9,7 @@ trace_outline.py    a trace of any size in columns, one span, search in a trace
 typed_spans.py      spans with typed values, and as OTLP/JSON
 waterfall.py        a trace as rows, self time and critical path
 services.py         services, operations, failures, dependencies
+operations.py       names of services and operations
 deployments.py      new versions of services
 compare.py          two versions or time ranges of a service
 volume.py           rows sent by each service

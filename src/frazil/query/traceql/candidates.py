@@ -56,6 +56,15 @@ def matching_traces(ask: Ask, reader: SpanReader, limit: int) -> Iterator[Matchi
         )
 
 
+def matching_ids(ask: Ask, reader: SpanReader, limit: int) -> list[str]:
+    """Return the ids of up to `limit` matching traces, the one with the newest matching span
+    first."""
+    if reader.plain_conditions() is not None and len(reader.conditions) == 1:
+        ids: list[str] = ask(reader.candidates_sql(limit))["trace_id"].to_pylist()
+        return ids
+    return [trace.trace_id for trace in matching_traces(ask, reader, limit)]
+
+
 def _evaluated(
     ask: Ask, reader: SpanReader, trace_ids: list[str]
 ) -> Iterator[tuple[str, MatchingTrace]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -191,6 +191,14 @@ class TraceqlQuery:
     pipeline: SpansetPipeline
     metrics: MetricsStage | CompareStage | None = None
     after: tuple[RankStage | SampleFilter, ...] = ()
+
+
+def spans_with(conditions: Iterable[FieldExpression]) -> SpansetPipeline:
+    """Return a pipeline that finds the spans that meet all conditions."""
+    joined: FieldExpression | None = None
+    for condition in conditions:
+        joined = condition if joined is None else BinaryOperation("&&", joined, condition)
+    return SpansetPipeline((SpansetFilter(joined),))
 
 
 def filters_in(node: PipelineStage) -> Iterator[SpansetFilter]:

@@ -149,7 +149,11 @@ class _Parser:
 
     def _pipeline(self) -> SpansetPipeline:
         starts_with_number = self._next.text in AGGREGATES
-        stages = [SpansetFilter(None), self._stage()] if starts_with_number else [self._spansets()]
+        stages: list[PipelineStage] = [
+            SpansetFilter(None) if starts_with_number else self._spansets()
+        ]
+        if starts_with_number:
+            stages.append(self._scalar_filter())
         while self._sees("|") and not self._is_metrics():
             self._take()
             stages.append(self._stage())

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from frazil.errors import TooLarge
 from frazil.query.search.filters import Ask, TimeRange, bounded, texts, where
 from frazil.query.telemetry.traces import TraceSummary, parents_of, summaries
 from frazil.query.telemetry.typed_spans import JsonValue, TypedMap, TypedSpan, typed_spans
-from frazil.query.traceql.candidates import MatchingTrace, matching_traces, rows_by_trace
+from frazil.query.traceql.candidates import (
+    MatchingTrace,
+    matching_ids,
+    matching_traces,
+    rows_by_trace,
+)
 from frazil.query.traceql.fields import NESTED_SET
 from frazil.query.traceql.nodes import (
     NamedValue,
@@ -89,6 +95,33 @@ def find_by_traceql(
         FoundTrace(summary=summary, spansets=spansets[summary.trace_id])
         for summary in summaries(ask, ids)
     ]
+
+
+def find_trace_ids(
+    ask: Ask, pipeline: SpansetPipeline, *, within: TimeRange, limit: int
+) -> list[str]:
+    """Return the ids of matching traces, those with the newest matching spans first."""
+    bounded(limit, "limit", TRACES_MAX)
+    return matching_ids(ask, SpanReader(pipeline, within), limit)
+
+
+def spans_of_traces(ask: Ask, trace_ids: Sequence[str]) -> dict[str, list[TypedSpan]]:
+    """Return all spans of these traces, by trace, in order of time. `TooLarge` above
+    `SPANS_SHOWN_MAX`."""
+    if not trace_ids:
+        return {}
+    rows = ask(
+        f"SELECT * FROM spans WHERE trace_id IN ({texts(trace_ids)}) "
+        f"ORDER BY time_unix_nano, span_id LIMIT {SPANS_SHOWN_MAX + 1}"
+    )
+    if rows.num_rows > SPANS_SHOWN_MAX:
+        raise TooLarge(
+            f"these {len(trace_ids)} traces have more than {SPANS_SHOWN_MAX} spans; ask for fewer"
+        )
+    found: dict[str, list[TypedSpan]] = {trace_id: [] for trace_id in trace_ids}
+    for span in typed_spans(rows):
+        found[span.row["trace_id"]].append(span)
+    return {trace_id: spans for trace_id, spans in found.items() if spans}
 
 
 SpanKey = tuple[str, str]

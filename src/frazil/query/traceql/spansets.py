@@ -226,9 +226,13 @@ def _aggregate(trace: TraceSpans, aggregate: SpansetAggregate, spanset: Spanset)
     numbers = [number for span in spanset.spans if (number := column[span]) is not None]
     if not numbers:
         return None
-    if aggregate.function == "avg":
-        return math.fsum(numbers) / len(numbers)
-    return {"min": min, "max": max, "sum": math.fsum}[aggregate.function](numbers)
+    match aggregate.function:
+        case "avg":
+            return math.fsum(numbers) / len(numbers)
+        case "sum":
+            return math.fsum(numbers)
+        case function:
+            return min(numbers) if function == "min" else max(numbers)
 
 
 def _calculate(sign: str, left: float, right: float) -> float | None:

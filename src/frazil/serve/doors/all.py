@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from frazil.serve.doors.endpoint import Door
+from frazil.serve.doors.jaeger.door import JAEGER
 from frazil.serve.doors.tempo.door import TEMPO
 
-DOORS: tuple[Door, ...] = (TEMPO,)
+DOORS: tuple[Door, ...] = (TEMPO, JAEGER)

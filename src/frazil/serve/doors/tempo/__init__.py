@@ -1,7 +1,6 @@
 """serve/doors/tempo: the API of Grafana Tempo, below /tempo.
 
 door.py     its endpoints; errors as text
-params.py   times, durations and numbers as Tempo's clients send them
 traces.py   one trace, as protobuf and as JSON
 search.py   traces by TraceQL, or by tags
 metrics.py  metrics of spans

@@ -20,7 +20,7 @@ from frazil.query import (
     whole_range,
 )
 from frazil.serve.doors.endpoint import DoorRequest
-from frazil.serve.doors.tempo.params import bounded_range, duration, number
+from frazil.serve.doors.trace_params import bounded_range, duration, number
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.responses import answer_of
 

@@ -19,13 +19,13 @@ from frazil.query import (
     FoundTrace,
     SpanAttribute,
     SpanIntrinsic,
-    SpansetFilter,
     SpansetPipeline,
     find_by_traceql,
     parse_traceql,
+    spans_with,
 )
 from frazil.serve.doors.endpoint import DoorRequest
-from frazil.serve.doors.tempo.params import duration, number, time_range
+from frazil.serve.doors.trace_params import duration, number, time_range
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.responses import answer_of
 
@@ -62,11 +62,7 @@ def _pipeline(call: DoorRequest) -> SpansetPipeline:
         if query.metrics is not None:
             raise Malformed("the query makes metrics; send it to api/metrics/query_range")
         return query.pipeline
-    conditions = list(_tag_conditions(call))
-    condition = next(iter(conditions), None)
-    for each in conditions[1:]:
-        condition = BinaryOperation("&&", condition, each)  # type: ignore[arg-type]  # not None
-    return SpansetPipeline((SpansetFilter(condition),))
+    return spans_with(_tag_conditions(call))
 
 
 def _tag_conditions(call: DoorRequest) -> Iterator[FieldExpression]:

@@ -6,7 +6,7 @@ from frazil.errors import Malformed
 from frazil.httpd import Response
 from frazil.query import INTRINSIC_TAGS, Ask, TimeRange, tag_names, tag_of, tag_values
 from frazil.serve.doors.endpoint import DoorRequest
-from frazil.serve.doors.tempo.params import number, time_range
+from frazil.serve.doors.trace_params import number, time_range
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.responses import answer_of
 

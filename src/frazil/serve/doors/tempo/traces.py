@@ -8,27 +8,23 @@ the other, are a Trace.
 from __future__ import annotations
 
 import binascii
-import re
 from http import HTTPStatus
 
 import msgspec
 import pyarrow as pa
 
-from frazil.errors import Malformed
 from frazil.httpd import HttpError, Response
 from frazil.model.arrow import encode
 from frazil.query import TRACE_SPANS_MAX, Ask, resource_spans, spans_of_trace, typed_spans
 from frazil.serve.doors.endpoint import DoorRequest
+from frazil.serve.doors.trace_params import trace_id_of
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.responses import JSON, answer_of_body
 
 PROTOBUF = b"application/protobuf"
-ID_CHARS = 32
 CUT = f"the trace has more than {TRACE_SPANS_MAX} spans; this answer has the first ones"
 PARTIAL = 1
 """PartialStatus_PARTIAL."""
-
-_ID = re.compile(f"[0-9a-fA-F]{{1,{ID_CHARS}}}", re.ASCII)
 
 
 async def trace_v1(handler: Handler, call: DoorRequest) -> Response:
@@ -56,13 +52,6 @@ async def _respond(handler: Handler, call: DoorRequest, *, is_v2: bool) -> Respo
         return answer_of_body(_json(rows, is_cut=is_cut, is_v2=is_v2), JSON)
 
     return await handler.load(call.request, load)
-
-
-def trace_id_of(text: str) -> str:
-    """Return a trace id with all of its digits. Leading zeros may be missing."""
-    if not _ID.fullmatch(text):
-        raise Malformed(f"{text[:100]!r} is not a trace id, which has up to {ID_CHARS} hex digits")
-    return text.lower().rjust(ID_CHARS, "0")
 
 
 def trace_message(rows: pa.Table) -> bytes:

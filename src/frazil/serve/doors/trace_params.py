@@ -1,4 +1,4 @@
-"""Parameters as Tempo's clients send them."""
+"""Parameters of Tempo and Jaeger: times, durations, numbers, trace ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from frazil.serve.http.request import EARLIEST, LATEST, wall_time
 RANGE_DEFAULT = datetime.timedelta(hours=1)
 """Time range of metrics without a start."""
 NANO_DIGITS = 16
-"""Times with at least so many digits are in nanoseconds."""
+"""Times of Tempo with at least so many digits are in nanoseconds."""
+ID_CHARS = 32
+
+_ID = re.compile(f"[0-9a-fA-F]{{1,{ID_CHARS}}}", re.ASCII)
 
 _NUMBER = re.compile(r"\d{1,19}(?:\.\d{1,9})?", re.ASCII)
 _DURATION = re.compile(r"(?:\d{1,12}(?:\.\d{1,9})?(?:ns|us|µs|ms|s|m|h|d))+", re.ASCII)
@@ -88,3 +91,10 @@ def number(call: DoorRequest, name: str, default: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise Malformed(f"{name} is {text[:100]!r}; write a whole number")
     return int(text) or default
+
+
+def trace_id_of(text: str) -> str:
+    """Return a trace id with all of its digits. Leading zeros may be missing."""
+    if not _ID.fullmatch(text):
+        raise Malformed(f"{text[:100]!r} is not a trace id, which has up to {ID_CHARS} hex digits")
+    return text.lower().rjust(ID_CHARS, "0")
