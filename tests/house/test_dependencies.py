@@ -44,7 +44,7 @@ OWNERS: dict[str, set[str] | None] = {
     "grpc_reflection": {"ingest"},
     "httptools": {"httpd"},
     "isal": {"log", "ingest", "load"},
-    "re2": {"ingest", "kafka", "load"},
+    "re2": {"ingest", "kafka", "load", "query"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query"},
     "numpy": {"model", "log", "ingest", "hot", "tables", "lake", "query"},

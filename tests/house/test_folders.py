@@ -25,7 +25,7 @@ FOLDERS = {
         *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry", "traceql"),
     ],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
-    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api"],
+    "frazil.serve": ["status", "metrics", "saved", "http", "topics", "tables", "api", "doors"],
     "frazil.cli": ["terminal", "kafka", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],
     "frazil.demo": ["telemetry", "shop"],
