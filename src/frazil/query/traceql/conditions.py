@@ -124,6 +124,11 @@ def value_sql(node: FieldExpression, joins: SpanJoins) -> FieldSql:
     )
 
 
+def item_or_span_sql(node: FieldExpression, joins: SpanJoins) -> FieldSql:
+    """SQL of a value of one span, or of one event or link: the alias `ITEM` has it."""
+    return _value(node, joins)
+
+
 def _comparison(sign: str, left: FieldExpression, right: FieldExpression, joins: SpanJoins) -> str:
     root = _root_condition(sign, left, right)
     if root is not None:

@@ -9,8 +9,8 @@ from typing import Literal
 from frazil.errors import Malformed
 from frazil.model.arrow import words_of
 from frazil.query.search.filters import Ask, TimeRange, bounded, text, where
-from frazil.query.traceql.conditions import condition_sql, value_sql
-from frazil.query.traceql.fields import INTRINSICS, NESTED_SET, item_column_of
+from frazil.query.traceql.conditions import condition_sql, item_or_span_sql
+from frazil.query.traceql.fields import INTRINSICS, ITEM, NESTED_SET, item_column_of
 from frazil.query.traceql.nodes import (
     NamedValue,
     SpanAttribute,
@@ -76,12 +76,15 @@ def tag_values(
         if tag.name in NESTED_SET:
             return []
     reader = SpanReader(SpansetPipeline((_filter_of(query),)), within)
-    value = value_sql(tag, reader.joins)
-    types = _types_sql(tag)
-    conditions = [*(reader.plain_conditions() or ()), f"{value.sql} IS NOT NULL"]
+    value, column = item_or_span_sql(tag, reader.joins), item_column_of(tag)
+    spans = f"{reader.source()} {where(reader.plain_conditions() or ())}"
+    if column is not None:
+        spans = f"(SELECT *, unnest({column}) AS {ITEM} FROM {spans})"
+    else:
+        spans = f"(SELECT * FROM {spans})"
     rows = ask(
-        f"SELECT {group_sql(value)} AS value, {types} AS types, count(*) AS n "
-        f"FROM {reader.source()} {where(conditions)} GROUP BY 1, 2 "
+        f"SELECT {group_sql(value)} AS value, {_types_sql(tag)} AS types, count(*) AS n "
+        f"FROM {spans} WHERE {value.sql} IS NOT NULL GROUP BY 1, 2 "
         f"ORDER BY n DESC, value LIMIT {limit}"
     ).to_pylist()
     is_duration = value.is_nano
