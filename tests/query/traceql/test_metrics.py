@@ -176,7 +176,7 @@ def test_compare(ask: Ask) -> None:
     parsed = parse_traceql("{ kind = server } | compare({ status = error }, 2)")
     assert isinstance(parsed.metrics, CompareStage)
     found = {
-        tuple((key, str(next(iter(value.values())))) for key, value in each.labels): sum(
+        tuple((key, str(next(iter(value.values()), "total"))) for key, value in each.labels): sum(
             each.samples.values()
         )
         for each in compare_spans(ask, parsed, parsed.metrics, STEPS)
@@ -185,8 +185,8 @@ def test_compare(ask: Ask) -> None:
     assert found[(meta, "selection"), (service, "cart")] == 1
     assert found[(meta, "baseline"), (service, "cart")] == 2
     assert found[(meta, "baseline"), (service, "web")] == 2
-    assert found[(meta, "baseline_total"), (service, "nil")] == 4
-    assert found[(meta, "selection_total"), (service, "nil")] == 1
+    assert found[(meta, "baseline_total"), (service, "total")] == 4
+    assert found[(meta, "selection_total"), (service, "total")] == 1
     assert found[(meta, "selection"), ("span.http.status", "500")] == 1
     assert found[(meta, "baseline"), ("rootName", "GET /")] == 4
     values = {key for key in found if key[1][0] == "span.http.status" and key[0][1] == "baseline"}

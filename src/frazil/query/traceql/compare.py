@@ -121,4 +121,5 @@ def _series(
 
 def _empty(meta: str, name: str, value: str | None) -> SpanSeries:
     labels: list[tuple[str, Any]] = [("__meta_type", {"stringValue": meta})]
-    return SpanSeries(labels=(*labels, (name, label_value(value))), samples={})
+    shown = {} if value is None else label_value(value)  # totals have no value
+    return SpanSeries(labels=(*labels, (name, shown)), samples={})
