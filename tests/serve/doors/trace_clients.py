@@ -73,7 +73,7 @@ class ClientRequest:
     accept: str = JSON
 
 
-def _request(reads: str, path: str, accept: str = JSON, **parameters: object) -> ClientRequest:
+def _request(reads: str, path: str, accept: str = JSON, /, **parameters: object) -> ClientRequest:
     query = f"?{urlencode(parameters)}" if parameters else ""
     return ClientRequest(reads=reads, path=f"{path}{query}", accept=accept)
 
