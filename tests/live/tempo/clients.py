@@ -63,8 +63,9 @@ def main() -> int:
         results = decoded(there, sent.spans[0].record.trace_id.hex())
     failed = [each for each in results if each["error"] or not each["count"]]
     for each in failed:
-        print(f"{each['as']} {each['url']}: {each['error'] or 'nothing in it'}")
-    print(f"{len(results) - len(failed)} of {len(results)} answers were decoded and not empty")
+        sys.stdout.write(f"{each['as']} {each['url']}: {each['error'] or 'nothing in it'}\n")
+    good = len(results) - len(failed)
+    sys.stdout.write(f"{good} of {len(results)} answers were decoded and are not empty\n")
     return 1 if failed else 0
 
 
