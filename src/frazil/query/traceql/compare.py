@@ -17,6 +17,8 @@ KEYS_MAX = 200
 """Attributes of one kind that are compared: the most frequent ones."""
 VALUES_MAX = 20_000
 """Values of all attributes that are looked at."""
+TEXT_CHARS_MAX = 100_000
+"""Characters of all compared values: the text of a query is limited. Rarer values are left out."""
 US = 1000
 
 INTRINSICS = {
@@ -83,7 +85,11 @@ def _frequent(ask: Ask, spans: str, top: int) -> dict[str, list[str]]:
     ).to_pylist()
     counts: dict[tuple[bool, str], int] = {}
     found: dict[str, list[str]] = {}
+    char_count = 0
     for row in rows:
+        char_count += len(row["key"]) + len(row["value"])
+        if char_count > TEXT_CHARS_MAX:
+            break
         side = row["is_selected"], row["key"]
         counts[side] = counts.get(side, 0) + 1
         if counts[side] <= top and (row["key"] in found or len(found) < KEYS_MAX):

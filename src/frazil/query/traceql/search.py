@@ -32,6 +32,8 @@ TRACES_MAX = 1000
 SPANS_PER_SPANSET_MAX = 1000
 SPANS_SHOWN_MAX = 50_000
 """Spans in one answer."""
+SPANS_PER_READ = 2000
+"""Spans that one query names: its text is limited, too."""
 ROW = (
     *("trace_id", "span_id", "name", "kind", "time_unix_nano", "duration_nano", "status_code"),
     *("status_message", "parent_span_id", "scope_name", "scope_version", "attributes"),
@@ -160,24 +162,32 @@ def _spanset(
 def _details(
     ask: Ask, keys: Sequence[SpanKey], pipeline: SpansetPipeline
 ) -> dict[SpanKey, tuple[str, dict[str, JsonValue]]]:
-    """Return name and shown values of spans."""
-    fields = list(shown_fields(pipeline))
-    trace_ids = sorted({trace_id for trace_id, _ in keys})
-    span_ids = sorted({span_id for _, span_id in keys[:SPANS_SHOWN_MAX]})
-    conditions = [f"trace_id IN ({texts(trace_ids)})", f"span_id IN ({texts(span_ids)})"]
-    rows = ask(f"SELECT {', '.join(ROW)} FROM spans {where(conditions)}")
-    nested = _nested_sets(ask, trace_ids) if any(map(_is_nested_set, fields)) else {}
+    """Return name and shown values of spans. `TooLarge` above `SPANS_SHOWN_MAX`."""
+    if len(keys) > SPANS_SHOWN_MAX:
+        raise TooLarge(
+            f"the answer has more than {SPANS_SHOWN_MAX} spans; use a lower limit, or lower spss"
+        )
+    fields = shown_fields(pipeline)
+    is_nested = any(map(_is_nested_set, fields))
+    nested = _nested_sets(ask, sorted({trace_id for trace_id, _ in keys})) if is_nested else {}
     found = {}
-    for span in typed_spans(rows):
-        key = span.row["trace_id"], span.row["span_id"]
-        values = {
-            name: value
-            for field in fields
-            if (value := _value(span, field, nested.get(key))) is not None
-            for name in (_shown_name(field),)
-        }
-        found[key] = (span.row["name"], values)
+    for begin in range(0, len(keys), SPANS_PER_READ):
+        for span in _read_spans(ask, keys[begin : begin + SPANS_PER_READ]):
+            key = span.row["trace_id"], span.row["span_id"]
+            values = {
+                _shown_name(field): value
+                for field in fields
+                if (value := _value(span, field, nested.get(key))) is not None
+            }
+            found[key] = (span.row["name"], values)
     return found
+
+
+def _read_spans(ask: Ask, keys: Sequence[SpanKey]) -> list[TypedSpan]:
+    trace_ids = sorted({trace_id for trace_id, _ in keys})
+    span_ids = sorted({span_id for _, span_id in keys})
+    conditions = [f"trace_id IN ({texts(trace_ids)})", f"span_id IN ({texts(span_ids)})"]
+    return typed_spans(ask(f"SELECT {', '.join(ROW)} FROM spans {where(conditions)}"))
 
 
 def shown_fields(pipeline: SpansetPipeline) -> list[NamedValue]:
