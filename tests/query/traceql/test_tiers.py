@@ -1,0 +1,89 @@
+"""The same answers from the hot tier, from the lake, and across the seam between them."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.query.search.filters import ALWAYS, EPOCH, Ask
+from frazil.query.traceql.compare import compare_spans
+from frazil.query.traceql.metrics import span_metrics
+from frazil.query.traceql.nodes import CompareStage, MetricsStage
+from frazil.query.traceql.parser import parse_traceql
+from frazil.query.traceql.search import find_by_traceql, spans_of_traces
+from frazil.query.traceql.series import step_range
+from frazil.query.traceql.tags import tag_names, tag_of, tag_values
+from tests.demo.records import NS_PER_S, START_NS, traffic
+from tests.query.both_tiers import World, both_tiers
+
+SECONDS = 8
+BEGIN = EPOCH + datetime.timedelta(seconds=START_NS // NS_PER_S)
+STEPS = step_range(BEGIN, BEGIN + datetime.timedelta(minutes=1), datetime.timedelta(seconds=5))
+ALL = 1000
+SEARCHES = (
+    "{ }",
+    '{ resource.service.name = "cart" && span.db.system != nil }',
+    "{ event:name != nil || link:traceID != nil }",
+    '{ event.exception.type =~ ".+" }',
+    "{ kind = server } >> { kind = client } | count() > 1 | select(nestedSetLeft, .http.route)",
+    '{ rootServiceName = "storefront" && span:childCount > 1 && traceDuration > 1ms }',
+    "{ span.http.response.status_code >= 400 } | by(resource.service.name)",
+)
+METRICS = (
+    "{ } | rate() by(resource.service.name)",
+    "{ kind = server } | quantile_over_time(duration, .5, .9) by(name)",
+    "{ } >> { kind = client } | histogram_over_time(duration)",
+    "{ event:name != nil } | count_over_time() by(event:name)",
+)
+
+
+def answers(ask: Ask) -> dict[str, Any]:
+    """What all queries give."""
+    found: dict[str, Any] = {}
+    for query in SEARCHES:
+        pipeline = parse_traceql(query).pipeline
+        found[query] = find_by_traceql(
+            ask, pipeline, within=ALWAYS, limit=ALL, spans_per_spanset=ALL
+        )
+    for query in METRICS:
+        parsed = parse_traceql(query)
+        assert isinstance(parsed.metrics, MetricsStage)
+        found[query] = span_metrics(ask, parsed, parsed.metrics, STEPS)
+    parsed = parse_traceql("{ } | compare({ status = error }, 3)")
+    assert isinstance(parsed.metrics, CompareStage)
+    found["compare"] = compare_spans(ask, parsed, parsed.metrics, STEPS)
+    for scope in ("span", "resource", "event", "link"):
+        found[scope] = tag_names(ask, scope, within=ALWAYS, limit=ALL)
+    for tag in ("span.http.response.status_code", ".http.route", "event:name"):
+        found[tag] = tag_values(ask, tag_of(tag), None, within=ALWAYS, limit=ALL)
+    ids = [trace.summary.trace_id for trace in found["{ }"]][:3]
+    found["spans"] = spans_of_traces(ask, ids)
+    return found
+
+
+def ask_of(world: World) -> Ask:
+    def ask(text: str) -> pa.Table:
+        with world.engine.sql(text) as result:
+            return result.arrow()
+
+    return ask
+
+
+def test_the_same_answers_from_every_tier(tmp_path: Path) -> None:
+    with both_tiers(tmp_path / "data") as world:
+        ask = ask_of(world)
+        shop = traffic(7, 4)
+        for export in [*shop.advance(START_NS + SECONDS * NS_PER_S), *shop.end()]:
+            if export.signal == "traces":
+                world._put("otlp_spans", export.body)
+        world.show()
+        hot = answers(ask)
+        assert all(hot.values()), [name for name, answer in hot.items() if not answer]
+        world.appender.append()
+        world.view.refresh()
+        assert answers(ask) == hot
+        world.flush()
+        assert answers(ask) == hot
