@@ -13,7 +13,7 @@ from frazil.model.arrow import decode, encode
 from frazil.query.telemetry.typed_spans import resource_spans, typed_spans
 from tests.model.arrow.requests import bodies, numbered
 
-EXAMPLES_MAX = 100
+EXAMPLES_MAX = 40
 
 
 def base64_of(hex_id: str) -> str:

@@ -6,4 +6,5 @@ test_spansets.py   structural operators, aggregates, groups
 test_metrics.py    rates, counts, quantiles, compare
 test_parser.py     what is refused, and where
 test_tags.py       names and values of attributes
+test_tiers.py      the same answers from hot tier and lake
 """

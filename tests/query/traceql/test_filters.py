@@ -27,7 +27,7 @@ __all__ = ["ask"]
 
 Says = Callable[[OneSpan], object]
 SEED = 20261119
-COMBINATIONS = 60
+COMBINATIONS = 40
 
 
 def number(value: object) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from frazil.query.search.filters import ALWAYS, EPOCH, Ask
 from frazil.query.traceql.compare import compare_spans
@@ -20,6 +22,7 @@ from tests.demo.records import NS_PER_S, START_NS, traffic
 from tests.query.both_tiers import World, both_tiers
 
 SECONDS = 8
+SPANS_PER_REQUEST = 20
 BEGIN = EPOCH + datetime.timedelta(seconds=START_NS // NS_PER_S)
 STEPS = step_range(BEGIN, BEGIN + datetime.timedelta(minutes=1), datetime.timedelta(seconds=5))
 ALL = 1000
@@ -72,18 +75,35 @@ def ask_of(world: World) -> Ask:
     return ask
 
 
+def small_requests() -> Iterator[bytes]:
+    """The spans of the shop, a few at a time: most traces are in several requests."""
+    shop = traffic(7, 4)
+    for export in [*shop.advance(START_NS + SECONDS * NS_PER_S), *shop.end()]:
+        if export.signal != "traces":
+            continue
+        for resource in ExportTraceServiceRequest.FromString(export.body).resource_spans:
+            for scope in resource.scope_spans:
+                spans = list(scope.spans)
+                for begin in range(0, len(spans), SPANS_PER_REQUEST):
+                    del scope.spans[:]
+                    scope.spans.extend(spans[begin : begin + SPANS_PER_REQUEST])
+                    yield ExportTraceServiceRequest(resource_spans=[resource]).SerializeToString()
+
+
 def test_the_same_answers_from_every_tier(tmp_path: Path) -> None:
     with both_tiers(tmp_path / "data") as world:
         ask = ask_of(world)
-        shop = traffic(7, 4)
-        for export in [*shop.advance(START_NS + SECONDS * NS_PER_S), *shop.end()]:
-            if export.signal == "traces":
-                world._put("otlp_spans", export.body)
+        requests = list(small_requests())
+        half = len(requests) // 2
+        for number, body in enumerate(requests):
+            if number == half:
+                world.appender.append()
+            world._put("otlp_spans", body)
         world.show()
-        hot = answers(ask)
+        hot = answers(ask)  # the view does not know yet what the lake has
         assert all(hot.values()), [name for name, answer in hot.items() if not answer]
-        world.appender.append()
         world.view.refresh()
+        assert 0 < world.view.held("spans", "otlp_spans", 0) < len(requests)
         assert answers(ask) == hot
         world.flush()
         assert answers(ask) == hot

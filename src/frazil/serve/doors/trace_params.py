@@ -58,12 +58,20 @@ def _time(call: DoorRequest, name: str) -> datetime.datetime | None:
             whole = text.partition(".")[0]
             seconds = float(text) / (1e9 if len(whole) >= NANO_DIGITS else 1)
             return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        raise Malformed(f"{name} is {text[:100]!r}; write seconds since 1970") from None
+    return timestamp(text, name, "seconds since 1970")
+
+
+def timestamp(text: str, name: str, wanted: str) -> datetime.datetime:
+    """Parse a time with a zone. `Malformed` says what is wanted."""
+    try:
         time = datetime.datetime.fromisoformat(text)
         if time.tzinfo is not None:
             return min(max(EARLIEST, time), LATEST)
-    except (ValueError, OverflowError, OSError):
+    except ValueError:
         pass
-    raise Malformed(f"{name} is {text[:100]!r}; write seconds since 1970")
+    raise Malformed(f"{name} is {text[:100]!r}; write {wanted}")
 
 
 def duration(call: DoorRequest, name: str) -> datetime.timedelta | None:

@@ -20,8 +20,7 @@ from frazil.query import (
     spans_with,
 )
 from frazil.serve.doors.endpoint import DoorRequest
-from frazil.serve.doors.trace_params import ID_CHARS, duration, number
-from frazil.serve.http.request import EARLIEST, LATEST
+from frazil.serve.doors.trace_params import ID_CHARS, duration, number, timestamp
 
 LIMIT_DEFAULT = 20
 TAGS_MAX = 32
@@ -146,11 +145,5 @@ def _timestamp(call: DoorRequest, name: str) -> datetime.datetime | None:
     text = call.first(name)
     if text is None:
         return None
-    try:
-        # Grafana does not escape the plus of a time zone, which then is a space.
-        time = datetime.datetime.fromisoformat(text.replace(" ", "+"))
-        if time.tzinfo is not None:
-            return min(max(EARLIEST, time), LATEST)
-    except ValueError:
-        pass
-    raise Malformed(f"{name} is {text[:100]!r}; write a time such as 2026-11-16T10:00:00Z")
+    # Grafana does not escape the plus of a time zone, which then is a space.
+    return timestamp(text.replace(" ", "+"), name, "a time such as 2026-11-16T10:00:00Z")

@@ -11,6 +11,7 @@ from frazil.httpd import HttpError, Response
 from frazil.query import (
     Ask,
     TimeRange,
+    TypedSpan,
     dependencies,
     find_trace_ids,
     operation_names,
@@ -94,12 +95,17 @@ async def trace(handler: Handler, call: DoorRequest) -> Response:
     trace_id = trace_id_of(call.path_values["id"])
 
     def load(ask: Ask) -> Response:
-        spans = spans_of_traces(ask, [trace_id]).get(trace_id)
-        if spans is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, f"trace not found: {trace_id}")
-        return _envelope([jaeger_trace(trace_id, spans)])
+        return _envelope([jaeger_trace(trace_id, spans_of(ask, trace_id))])
 
     return await handler.load(call.request, load)
+
+
+def spans_of(ask: Ask, trace_id: str) -> list[TypedSpan]:
+    """Return the spans of a trace. 404 if it does not exist."""
+    spans = spans_of_traces(ask, [trace_id]).get(trace_id)
+    if spans is None:
+        raise HttpError(HTTPStatus.NOT_FOUND, f"trace not found: {trace_id}")
+    return spans
 
 
 async def service_dependencies(handler: Handler, call: DoorRequest) -> Response:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
-from frazil.httpd import HttpError, Response
+from frazil.httpd import Response
 from frazil.query import (
     Ask,
     TraceSummary,
@@ -19,7 +17,7 @@ from frazil.query import (
 )
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.jaeger.params import search_v3
-from frazil.serve.doors.jaeger.v1 import kind_of
+from frazil.serve.doors.jaeger.v1 import kind_of, spans_of
 from frazil.serve.doors.trace_params import trace_id_of
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.responses import answer_of
@@ -58,14 +56,7 @@ async def traces(handler: Handler, call: DoorRequest) -> Response:
 async def trace(handler: Handler, call: DoorRequest) -> Response:
     """Return one trace."""
     trace_id = trace_id_of(call.path_values["id"])
-
-    def load(ask: Ask) -> Response:
-        spans = spans_of_traces(ask, [trace_id]).get(trace_id)
-        if spans is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, f"trace not found: {trace_id}")
-        return _result(spans)
-
-    return await handler.load(call.request, load)
+    return await handler.load(call.request, lambda ask: _result(spans_of(ask, trace_id)))
 
 
 def _result(spans: list[TypedSpan]) -> Response:
