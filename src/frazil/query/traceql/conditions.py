@@ -117,16 +117,11 @@ def value_sql(node: FieldExpression, joins: SpanJoins) -> FieldSql:
     """SQL of a value. Of several events or links, the least value counts."""
     column = _item_column(node)
     if column is None:
-        return _value(node, joins)
-    inner = _value(node, joins)
+        return item_or_span_sql(node, joins)
+    inner = item_or_span_sql(node, joins)
     return FieldSql(
         inner.kind, joins.item_value(column, f"min({inner.sql})"), inner.is_whole, inner.is_nano
     )
-
-
-def item_or_span_sql(node: FieldExpression, joins: SpanJoins) -> FieldSql:
-    """SQL of a value of one span, or of one event or link: the alias `ITEM` has it."""
-    return _value(node, joins)
 
 
 def _comparison(sign: str, left: FieldExpression, right: FieldExpression, joins: SpanJoins) -> str:
@@ -198,12 +193,12 @@ def _constant(node: FieldExpression) -> float | None:
 def _compare(sign: str, left: FieldExpression, right: FieldExpression, joins: SpanJoins) -> str:
     if isinstance(left, FieldLiteral) and not isinstance(right, FieldLiteral) and sign in _FLIPPED:
         return _compare(_FLIPPED[sign], right, left, joins)
-    subject = _value(left, joins)
+    subject = item_or_span_sql(left, joins)
     if isinstance(right, FieldLiteral) and right.kind == "nil":
         return _compare_nil(sign, subject)
     if sign in ("=~", "!~"):
         return _match(sign, subject, left, right)
-    value = _value(right, joins)
+    value = item_or_span_sql(right, joins)
     kinds = {subject.kind, value.kind}
     if kinds <= {"number", "attribute"} and (kinds != {"attribute"} or sign not in ("=", "!=")):
         return _compare_numbers(sign, subject, value, right)
@@ -274,8 +269,8 @@ def number_sql(node: FieldExpression, joins: SpanJoins) -> FieldSql:
     return FieldSql("number", f"CAST({_number(value)} AS DOUBLE)", is_nano=value.is_nano)
 
 
-def _value(node: FieldExpression, joins: SpanJoins) -> FieldSql:
-    """SQL of a value of a span, or of one event or link."""
+def item_or_span_sql(node: FieldExpression, joins: SpanJoins) -> FieldSql:
+    """SQL of a value of a span, or of one event or link: the alias `ITEM` has it."""
     match node:
         case FieldLiteral():
             return _literal(node)
@@ -292,7 +287,7 @@ def _value(node: FieldExpression, joins: SpanJoins) -> FieldSql:
 
 
 def _operand(node: FieldExpression, joins: SpanJoins) -> FieldSql:
-    value = _value(node, joins)
+    value = item_or_span_sql(node, joins)
     if value.kind not in ("number", "attribute"):
         raise Malformed(f"{_shown(node)} is a {value.kind}, with which one cannot calculate")
     return FieldSql("number", f"CAST({_number(value)} AS DOUBLE)", is_nano=value.is_nano)
