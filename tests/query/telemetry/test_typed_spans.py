@@ -41,7 +41,7 @@ def flat(traces: TracesData) -> list[tuple[bytes, ...]]:
 def test_json_has_what_protobuf_has(requests: list[bytes]) -> None:
     """Types, nested values, ids, flags, numbers without a name: all of any request."""
     rows = pa.Table.from_batches([decode("traces", numbered(requests)).batch])
-    written = TracesData.FromString(b"".join(encode("traces", rows)))
+    written = TracesData.FromString(b"".join(encode("traces", rows, has_empty=True)))
     read = TracesData()
     json_format.ParseDict({"resourceSpans": resource_spans(typed_spans(rows), base64_of)}, read)
     assert flat(read) == flat(written)

@@ -89,6 +89,10 @@ def test_a_trace_in_every_format(there: Served, sent: Sent) -> None:
     assert len(read) == span_count == len(rows)
     for resource, span in read:
         row = rows[span.span_id.hex()]
+        # Grafana's data source reads these without a look whether they are there.
+        assert resource.HasField("resource")
+        assert span.HasField("status")
+        row.record.status.SetInParent()
         assert span.SerializeToString(deterministic=True) == _sorted(row.record)
         assert plain(resource.resource.attributes) == row.resource
     answer = ask(there, f"/tempo/api/traces/{trace_id}").json

@@ -185,6 +185,7 @@ def _span(span: TypedSpan, id_text: Callable[[str], str]) -> JsonValue:
         "kind": _number(row["kind"], KIND_NUMBERS),
         "startTimeUnixNano": str(row["time_unix_nano"]),
         "endTimeUnixNano": str(row["end_time_unix_nano"]),
+        "status": status,
         **_present(
             parentSpanId=id_text(row["parent_span_id"] or ""),
             traceState=row["trace_state"],
@@ -195,7 +196,6 @@ def _span(span: TypedSpan, id_text: Callable[[str], str]) -> JsonValue:
             droppedEventsCount=row["dropped_events_count"],
             links=[_link(*pair, id_text) for pair in zip(row["links"], span.links, strict=True)],
             droppedLinksCount=row["dropped_links_count"],
-            status=status,
         ),
     }
 

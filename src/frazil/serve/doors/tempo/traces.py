@@ -55,9 +55,11 @@ async def _respond(handler: Handler, call: DoorRequest, *, is_v2: bool) -> Respo
 
 
 def trace_message(rows: pa.Table) -> bytes:
-    """Return spans as the message Trace. Those of one resource and scope share one message."""
+    """Return spans as the message Trace. Those of one resource and scope share one message.
+    Grafana's data source ends with a panic if a span has no status, scope or resource."""
     order = ("service_name", "service_instance_id", "scope_name", "time_unix_nano")
-    return b"".join(encode("traces", rows.sort_by([(name, "ascending") for name in order])))
+    ordered = rows.sort_by([(name, "ascending") for name in order])
+    return b"".join(encode("traces", ordered, has_empty=True))
 
 
 def _protobuf(rows: pa.Table, *, is_cut: bool, is_v2: bool) -> bytes:
