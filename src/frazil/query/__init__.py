@@ -20,6 +20,7 @@
     promql/     PromQL, evaluated over sorted points
     prometheus/ the tables as series of Prometheus
     logql/      LogQL over logs, for Loki's clients
+    traceql/    TraceQL: find traces, metrics of spans
     telemetry/  logs, traces, services and metrics, by SQL
 
 Threads: any thread may start a query; its result belongs to one reader. Every text is parsed,
@@ -120,6 +121,7 @@ from frazil.query.telemetry.metrics import (
     metric_labels,
     metric_names,
 )
+from frazil.query.telemetry.operations import operation_names, orphan_counts, service_names
 from frazil.query.telemetry.services import (
     Dependency,
     Failure,
@@ -135,6 +137,7 @@ from frazil.query.telemetry.services import (
 from frazil.query.telemetry.tail import Tail, TailRows
 from frazil.query.telemetry.trace_durations import TraceDot, trace_dots
 from frazil.query.telemetry.trace_outline import Outline, find_in_trace, outline, span_of_trace
+from frazil.query.telemetry.traces import SPANS_MAX as TRACE_SPANS_MAX
 from frazil.query.telemetry.traces import Order as TraceOrder
 from frazil.query.telemetry.traces import (
     SpanFilter,
@@ -144,23 +147,67 @@ from frazil.query.telemetry.traces import (
     TraceSummary,
     find_traces,
     find_traces_by_id,
+    spans_of_trace,
     subtree,
+    summaries,
     trace,
 )
 from frazil.query.telemetry.traces import conditions_of as span_conditions
+from frazil.query.telemetry.typed_spans import (
+    TypedMap,
+    TypedSpan,
+    TypedValue,
+    resource_spans,
+    typed_spans,
+)
 from frazil.query.telemetry.volume import Volume, volumes
 from frazil.query.telemetry.waterfall import Line, waterfall
+from frazil.query.traceql.compare import compare_spans
+from frazil.query.traceql.metrics import span_metrics
+from frazil.query.traceql.nodes import (
+    BinaryOperation,
+    CompareStage,
+    FieldExpression,
+    FieldLiteral,
+    SpanAttribute,
+    SpanIntrinsic,
+    SpansetFilter,
+    SpansetPipeline,
+    TraceqlQuery,
+    spans_with,
+)
+from frazil.query.traceql.parser import parse_traceql
+from frazil.query.traceql.search import (
+    FoundSpan,
+    FoundSpanset,
+    FoundTrace,
+    find_by_traceql,
+    find_trace_ids,
+    spans_of_traces,
+)
+from frazil.query.traceql.series import (
+    SpanExemplar,
+    SpanSeries,
+    StepRange,
+    step_range,
+    whole_range,
+)
+from frazil.query.traceql.tags import INTRINSIC_TAGS, TagValue, tag_names, tag_of, tag_values
 from frazil.query.view_statements import register_views
 from frazil.query.warm_up import warm
 
 __all__ = [
     "EVERY_STREAM",
+    "INTRINSIC_TAGS",
     "LOG_COLUMNS",
     "SERIES_MAX",
     "STREAM_LABELS",
+    "TRACE_SPANS_MAX",
     "Around",
     "Ask",
     "Bar",
+    "BinaryOperation",
+    "CompareStage",
     "Comparison",
     "Cursor",
     "Dependency",
@@ -172,7 +219,12 @@ __all__ = [
     "FacetsAnswer",
     "FailedQuery",
     "Failure",
+    "FieldExpression",
+    "FieldLiteral",
     "Filters",
+    "FoundSpan",
+    "FoundSpanset",
+    "FoundTrace",
     "Heatmap",
     "Hints",
     "KeyedStore",
@@ -212,10 +264,18 @@ __all__ = [
     "SeriesListing",
     "Service",
     "ServiceStep",
+    "SpanAttribute",
+    "SpanExemplar",
     "SpanFilter",
+    "SpanIntrinsic",
     "SpanNode",
+    "SpanSeries",
+    "SpansetFilter",
+    "SpansetPipeline",
+    "StepRange",
     "StreamTotals",
     "TablePointSource",
+    "TagValue",
     "Tail",
     "TailRows",
     "TimeRange",
@@ -224,12 +284,17 @@ __all__ = [
     "TraceFilter",
     "TraceOrder",
     "TraceSummary",
+    "TraceqlQuery",
+    "TypedMap",
+    "TypedSpan",
+    "TypedValue",
     "UnsupportedQuery",
     "Volume",
     "ambiguity_notes",
     "answer_pieces",
     "cluster_lines",
     "compare",
+    "compare_spans",
     "dependencies",
     "deployments",
     "detected_field_list",
@@ -243,9 +308,11 @@ __all__ = [
     "facets_of",
     "failures",
     "fields_of",
+    "find_by_traceql",
     "find_in_trace",
     "find_lines",
     "find_logs",
+    "find_trace_ids",
     "find_traces",
     "find_traces_by_id",
     "first_rows",
@@ -269,10 +336,13 @@ __all__ = [
     "metric_names",
     "metric_series",
     "open_row_select",
+    "operation_names",
+    "orphan_counts",
     "outline",
     "parse_logql",
     "parse_promql",
     "parse_selection",
+    "parse_traceql",
     "preload_workers",
     "prettified",
     "query_conditions",
@@ -281,6 +351,7 @@ __all__ = [
     "refuse_bare_names",
     "register_tables",
     "register_views",
+    "resource_spans",
     "row_conditions",
     "sample_text",
     "search_sql",
@@ -288,19 +359,31 @@ __all__ = [
     "selector_matchers",
     "series_count",
     "series_exemplars",
+    "service_names",
     "service_steps",
     "services",
     "span_conditions",
+    "span_metrics",
     "span_of_trace",
+    "spans_of_trace",
+    "spans_of_traces",
+    "spans_with",
+    "step_range",
     "stream_labels",
     "stream_totals",
     "subtree",
+    "summaries",
     "syntax_json",
+    "tag_names",
+    "tag_of",
+    "tag_values",
     "trace",
     "trace_dots",
+    "typed_spans",
     "unescaped",
     "volume_by_step",
     "volumes",
     "warm",
     "waterfall",
+    "whole_range",
 ]

@@ -16,6 +16,7 @@ from frazil.model.arrow.decoder.decode import decode, decode_dictionary, warm
 from frazil.model.arrow.decoder.fallback import Decode, dead_letter_rows, decode_prefix
 from frazil.model.arrow.decoder.values.number_text import write_double, write_integer
 from frazil.model.arrow.encoder.encode import encode
+from frazil.model.arrow.encoder.value_types import words_of
 from frazil.model.arrow.load_ledger import (
     LEDGER_SCHEMA,
     LOADED,
@@ -94,6 +95,7 @@ __all__ = [
     "warm",
     "with_entries",
     "with_filled",
+    "words_of",
     "write_double",
     "write_integer",
 ]

@@ -242,7 +242,12 @@ def find_traces_by_id(ask: Ask, prefix: str, *, limit: int = 5) -> list[TraceSum
             f"AND trace_id < {text(prefix + 'g')} ORDER BY trace_id "
             f"LIMIT {bounded(limit, 'limit', LIMIT_MAX)}"
         )["trace_id"].to_pylist()
-    return _summaries(ask, dict.fromkeys(ids, "")) if ids else []
+    return summaries(ask, ids)
+
+
+def summaries(ask: Ask, trace_ids: Sequence[str]) -> list[TraceSummary]:
+    """Return these traces, in this order."""
+    return _summaries(ask, dict.fromkeys(trace_ids, "")) if trace_ids else []
 
 
 ID_CHARS = 32

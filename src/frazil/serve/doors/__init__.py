@@ -1,9 +1,13 @@
 """serve/doors: other tools' protocols, on the port of the API.
 
-endpoint.py  Door, DoorEndpoint, DoorRequest: paths below a prefix, with errors as its clients
-             expect them
-mcp.py       the Model Context Protocol, for agents
-all.py       the doors of a node
-prometheus/  Prometheus' HTTP API
-loki/        Loki: LogQL, live lines
+endpoint.py      Door, DoorEndpoint, DoorRequest: paths below a prefix, with errors as its clients
+                 expect them
+all.py           the doors of a node
+mcp.py           the Model Context Protocol, for agents
+trace_params.py  parameters of Tempo and Jaeger
+
+prometheus/      Prometheus' HTTP API
+loki/            Loki: LogQL, live lines
+tempo/           Grafana Tempo: TraceQL
+jaeger/          Jaeger
 """

@@ -24,7 +24,9 @@ RESOURCE_DEPTH, SCOPE_DEPTH = 4, 5
 """Nesting depth of messages, from the request to an attribute value."""
 
 
-def resource_level(rows: EncoderRows, types: ValueTypes) -> MessageLevel:
+def resource_level(
+    rows: EncoderRows, types: ValueTypes, *, has_empty: bool = False
+) -> MessageLevel:
     """Return the resource messages."""
     part = types.parts[0]
     first = np.zeros(len(part.numbers), np.bool_)
@@ -38,10 +40,14 @@ def resource_level(rows: EncoderRows, types: ValueTypes) -> MessageLevel:
         key_values(1, attributes, words, ValueLocation(words=types.words, depth=RESOURCE_DEPTH)),
         dropped(2, own["resource_dropped_attributes_count"]),
     )
-    return level_of(is_new, 1, _inside(1, resource), text(3, own["resource_schema_url"]))
+    return level_of(
+        is_new, 1, _inside(1, resource, has_empty=has_empty), text(3, own["resource_schema_url"])
+    )
 
 
-def scope_level(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> MessageLevel:
+def scope_level(
+    rows: EncoderRows, types: ValueTypes, above: MessageLevel, *, has_empty: bool = False
+) -> MessageLevel:
     """Return the scope messages."""
     part = types.parts[1]
     is_new = changes(rows, SCOPE, part, above.is_new)
@@ -55,7 +61,9 @@ def scope_level(rows: EncoderRows, types: ValueTypes, above: MessageLevel) -> Me
         key_values(3, attributes, words, ValueLocation(words=types.words, depth=SCOPE_DEPTH)),
         dropped(4, own["scope_dropped_attributes_count"]),
     )
-    return level_of(is_new, 2, _inside(1, scope), text(3, own["scope_schema_url"]))
+    return level_of(
+        is_new, 2, _inside(1, scope, has_empty=has_empty), text(3, own["scope_schema_url"])
+    )
 
 
 def level_of(is_new: Bools, field: int, *heads: Message) -> MessageLevel:
@@ -64,6 +72,6 @@ def level_of(is_new: Bools, field: int, *heads: Message) -> MessageLevel:
     return MessageLevel(is_new=is_new, heads=column, fields=np.full(len(column), field))
 
 
-def _inside(field: int, message: Message) -> Message:
-    """Wrap as a field, omitted if empty."""
-    return inside(field, message, message.lengths != 0)
+def _inside(field: int, message: Message, *, has_empty: bool) -> Message:
+    """Wrap as a field, omitted if empty, unless it `has_empty` ones."""
+    return inside(field, message, None if has_empty else message.lengths != 0)

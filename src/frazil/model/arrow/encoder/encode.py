@@ -43,9 +43,12 @@ PIECE_BYTES_MAX = 32 << 20
 """Bytes of columns processed at a time, unless a single row is larger."""
 
 
-def encode(signal: str, rows: pa.RecordBatch | pa.Table) -> Iterator[bytes]:
+def encode(
+    signal: str, rows: pa.RecordBatch | pa.Table, *, has_empty: bool = False
+) -> Iterator[bytes]:
     """Yield OTLP requests in protobuf from rows of the table of a signal: "logs", "traces" or
-    "metrics". Rows stay in order.
+    "metrics". Rows stay in order. With `has_empty` resources, scopes and statuses are written even
+    if they are empty, for readers that need them.
 
     Raises `Malformed` with row and column if the rows are not of this table, or a value does not
     match `_value_types`. Requests of earlier rows may have been yielded by then.
@@ -59,30 +62,32 @@ def encode(signal: str, rows: pa.RecordBatch | pa.Table) -> Iterator[bytes]:
     twice = [name for name in selected if names.count(name) > 1]
     if twice:
         raise Malformed(f"rows of {Signal(signal).table} have two columns {', '.join(twice)}")
-    return _encode(signal, table.select(selected))
+    return _encode(signal, table.select(selected), has_empty=has_empty)
 
 
-def _encode(signal: str, table: pa.Table) -> Iterator[bytes]:
+def _encode(signal: str, table: pa.Table, *, has_empty: bool) -> Iterator[bytes]:
     begin = 0
     while begin < table.num_rows:
         piece = table.slice(begin, REQUEST_ROWS_MAX)
         while piece.nbytes > PIECE_BYTES_MAX and piece.num_rows > 1:
             piece = piece.slice(0, piece.num_rows // 2)
-        yield from _requests(signal, piece, begin)
+        yield from _requests(signal, piece, begin, has_empty=has_empty)
         begin += piece.num_rows
 
 
-def _requests(signal: str, piece: pa.Table, first_row: int) -> Iterator[bytes]:
+def _requests(signal: str, piece: pa.Table, first_row: int, *, has_empty: bool) -> Iterator[bytes]:
     name = Signal(signal).table
     columns = read_columns(piece, TABLES[name], first_row)
     rows = EncoderRows(columns)
     types = read_types(columns.get(VALUE_TYPES.name), piece.num_rows, PARTS[name])
-    resources = resource_level(rows, types)
-    scopes = scope_level(rows, types, resources)
+    resources = resource_level(rows, types, has_empty=has_empty)
+    scopes = scope_level(rows, types, resources, has_empty=has_empty)
     levels: list[MessageLevel] = [scopes, resources]
     if signal == "metrics":
         levels = metric_levels(rows, types, scopes) + levels
         records = inside(1, points(rows, types))
     else:
-        records = inside(2, log_records(rows, types) if signal == "logs" else spans(rows, types))
+        is_log = signal == "logs"
+        record = log_records(rows, types) if is_log else spans(rows, types, has_empty=has_empty)
+        records = inside(2, record)
     yield from requests(joined(records), levels, REQUEST_BYTES_MAX)

@@ -44,7 +44,7 @@ ATTRIBUTE_DEPTH, INNER_DEPTH = 5, 6
 """Nesting depth of messages, from the request to a value of a span, or of an event or link."""
 
 
-def spans(rows: EncoderRows, types: ValueTypes) -> Message:
+def spans(rows: EncoderRows, types: ValueTypes, *, has_empty: bool = False) -> Message:
     """Return span messages."""
     attributes = rows["attributes"]
     event_offsets, events = rows["events"].items()
@@ -73,7 +73,7 @@ def spans(rows: EncoderRows, types: ValueTypes) -> Message:
         fields.dropped(12, rows["dropped_events_count"]),
         repeated(13, link_offsets, _links(links, link_words, inner)),
         fields.dropped(14, rows["dropped_links_count"]),
-        inside(15, status, status.lengths != 0),
+        inside(15, status, None if has_empty else status.lengths != 0),
         fields.flags_fixed(16, rows["flags"]),
     )
 

@@ -1,0 +1,149 @@
+"""What a search asks for, as conditions of TraceQL."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from frazil.errors import Malformed
+from frazil.query import (
+    BinaryOperation,
+    FieldExpression,
+    FieldLiteral,
+    SpanAttribute,
+    SpanIntrinsic,
+    SpansetPipeline,
+    TimeRange,
+    spans_with,
+)
+from frazil.serve.doors.endpoint import DoorRequest
+from frazil.serve.doors.trace_params import ID_CHARS, duration, number, timestamp
+
+LIMIT_DEFAULT = 20
+TAGS_MAX = 32
+NS_PER_US = 1000
+US_PER_S = 1_000_000
+KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
+STATUSES = ("UNSET", "OK", "ERROR")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JaegerSearch:
+    """Which traces: those with a span that meets the conditions of `pipeline`."""
+
+    pipeline: SpansetPipeline
+    within: TimeRange
+    limit: int
+
+
+def search_v1(call: DoorRequest) -> JaegerSearch:
+    """Return what the parameters of /api/traces ask for. Times are in microseconds."""
+    tags = _json_tags(call.first("tags"))
+    for text in call.fields.get("tag", ()):
+        key, colon, value = text.partition(":")
+        if not colon or not key:
+            raise Malformed(f"tag is {text[:100]!r}; write key:value")
+        tags[key] = value
+    conditions = _conditions(call.first("service"), call.first("operation"), tags)
+    spans = [*conditions, *_durations(call, "minDuration", "maxDuration")]
+    within = TimeRange(since=_micros(call, "start"), until=_micros(call, "end"))
+    limit = number(call, "limit", LIMIT_DEFAULT)
+    return JaegerSearch(pipeline=spans_with(spans), within=within, limit=limit)
+
+
+def search_v3(call: DoorRequest) -> JaegerSearch:
+    """Return what the parameters of /api/v3/traces ask for."""
+    named = {_snake_case(name.removeprefix("query.")): each for name, each in call.fields.items()}
+    plain = replace(call, fields=named)
+    tags = _json_tags(plain.first("attributes"))
+    conditions = _conditions(plain.first("service_name"), plain.first("operation_name"), tags)
+    spans = [*conditions, *_durations(plain, "duration_min", "duration_max")]
+    within = TimeRange(
+        since=_timestamp(plain, "start_time_min"), until=_timestamp(plain, "start_time_max")
+    )
+    limit = number(plain, "search_depth", number(plain, "num_traces", LIMIT_DEFAULT))
+    return JaegerSearch(pipeline=spans_with(spans), within=within, limit=limit)
+
+
+def _snake_case(name: str) -> str:
+    """`serviceName` becomes `service_name`: clients write both."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _json_tags(text: str | None) -> dict[str, str]:
+    try:
+        tags = msgspec.json.decode(text or "{}", type=dict[str, str | int | float | bool])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        raise Malformed(
+            f'tags are {text!r:.100}; write a JSON object, such as {{"http.route":"/"}}'
+        ) from None
+    if len(tags) > TAGS_MAX:
+        raise Malformed(f"there are {len(tags)} tags; use at most {TAGS_MAX}")
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in tags.items()
+    }
+
+
+def _conditions(
+    service: str | None, operation: str | None, tags: Mapping[str, str]
+) -> Iterator[FieldExpression]:
+    if service is not None:
+        yield _equals(SpanAttribute("resource", "service.name"), service)
+    if operation is not None:
+        yield _equals(SpanIntrinsic("span:name", "name"), operation)
+    for key, value in tags.items():
+        yield _tag_condition(key, value)
+
+
+def _tag_condition(key: str, value: str) -> FieldExpression:
+    """Return the condition of a tag; some tags are columns of spans here."""
+    if key == "error" and value in ("true", "false"):
+        sign = "=" if value == "true" else "!="
+        status = SpanIntrinsic("span:status", "status")
+        return BinaryOperation(sign, status, FieldLiteral("status", "ERROR"))
+    if key == "span.kind" and value.lower() in KINDS:
+        kind = SpanIntrinsic("span:kind", "kind")
+        return BinaryOperation("=", kind, FieldLiteral("kind", value.upper()))
+    if key == "otel.status_code" and value.upper() in STATUSES:
+        status = SpanIntrinsic("span:status", "status")
+        return BinaryOperation("=", status, FieldLiteral("status", value.upper()))
+    if key in ("otel.scope.name", "otel.library.name"):
+        return _equals(SpanIntrinsic("instrumentation:name", key), value)
+    return _equals(SpanAttribute("", key), value)
+
+
+def _equals(field: FieldExpression, value: str) -> FieldExpression:
+    return BinaryOperation("=", field, FieldLiteral("text", value))
+
+
+def _durations(call: DoorRequest, low: str, high: str) -> Iterator[FieldExpression]:
+    for name, sign in ((low, ">="), (high, "<=")):
+        bound = duration(call, name)
+        if bound is not None:
+            nanos = bound // datetime.timedelta(microseconds=1) * NS_PER_US
+            of_span = SpanIntrinsic("span:duration", "duration")
+            yield BinaryOperation(sign, of_span, FieldLiteral("duration", nanos))
+
+
+def _micros(call: DoorRequest, name: str) -> datetime.datetime | None:
+    text = call.first(name)
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit() and len(text) < ID_CHARS:
+        try:
+            return datetime.datetime.fromtimestamp(int(text) / US_PER_S, datetime.UTC)
+        except (ValueError, OverflowError, OSError):
+            pass
+    raise Malformed(f"{name} is {text[:100]!r}; write microseconds since 1970")
+
+
+def _timestamp(call: DoorRequest, name: str) -> datetime.datetime | None:
+    text = call.first(name)
+    if text is None:
+        return None
+    # Grafana does not escape the plus of a time zone, which then is a space.
+    return timestamp(text.replace(" ", "+"), name, "a time such as 2026-11-16T10:00:00Z")
