@@ -1,6 +1,7 @@
 """disk: bytes that survive a crash.
 
-    files.py        Disk, File (protocols), RealDisk, WriteBuffer: open, append, sync, rename, lock
+    files.py        Disk, File (protocols), RealDisk: open, append, sync, rename, lock
+    write_buffer.py WriteBuffer: memory in which a file is put together
     frames.py       32-byte checked header in front of every payload
     checkpoint.py   small state replaced whole: tmp, sync, rename, sync directory
     copies.py       copies of files, with their checksums
@@ -24,7 +25,6 @@ from frazil.disk.files import (
     Mapped,
     Mode,
     RealDisk,
-    WriteBuffer,
     descriptor_path,
     free_bytes,
     is_full,
@@ -46,6 +46,7 @@ from frazil.disk.frames import (
 from frazil.disk.ids import DurableCounter, TimeIds, split_id
 from frazil.disk.line_log import LineLog
 from frazil.disk.reserve import DiskReserve
+from frazil.disk.write_buffer import WriteBuffer
 
 __all__ = [
     "FRAME_HEADER",

@@ -36,8 +36,6 @@ CACHED_BYTES = 64 * KiB
 """The page cache keeps in one piece what one call writes, and later maps all of it for one byte
 that is read. Linux 6.18: 200 random bytes of 512 MiB map 178 MB if the file was written by calls of
 1 MiB, and 13 MB if it was written by calls of this size."""
-BUFFER_UNIT = 8 * MiB
-"""Buffers grow in steps of this size."""
 
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors that mean the disk is full. Space may become free again, so they are not faults."""
@@ -261,25 +259,6 @@ class RealMapped:
         if self._map is not None:
             self._map.madvise(mmap.MADV_DONTNEED)
             self._map.madvise(mmap.MADV_NORMAL)
-
-
-class WriteBuffer:
-    """Memory in which a file is put together for `append_synced`. The next file uses it again:
-    memory that is new to a process costs more than what is done in it. Owned by one thread."""
-
-    def __init__(self) -> None:
-        self._memory: mmap.mmap | None = None
-
-    def take(self, size: int) -> memoryview:
-        """Return `size` bytes of any content, from the begin of a page. Valid until the next
-        call."""
-        if self._memory is None or len(self._memory) < size:
-            self._memory = mmap.mmap(-1, -(-size // BUFFER_UNIT) * BUFFER_UNIT)
-        return memoryview(self._memory)[:size]
-
-    def release(self) -> None:
-        """Give the memory back; the next file takes it again."""
-        self._memory = None
 
 
 class RealLock:
