@@ -187,8 +187,8 @@ from frazil.query.traceql.search import (
 )
 from frazil.query.traceql.series import (
     SpanExemplar,
-    SpanSeries,
     StepRange,
+    TraceqlSeries,
     step_range,
     whole_range,
 )
@@ -269,7 +269,6 @@ __all__ = [
     "SpanFilter",
     "SpanIntrinsic",
     "SpanNode",
-    "SpanSeries",
     "SpansetFilter",
     "SpansetPipeline",
     "StepRange",
@@ -285,6 +284,7 @@ __all__ = [
     "TraceOrder",
     "TraceSummary",
     "TraceqlQuery",
+    "TraceqlSeries",
     "TypedMap",
     "TypedSpan",
     "TypedValue",

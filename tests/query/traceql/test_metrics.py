@@ -17,7 +17,7 @@ from frazil.query.traceql.compare import compare_spans
 from frazil.query.traceql.metrics import span_metrics
 from frazil.query.traceql.nodes import CompareStage, MetricsStage
 from frazil.query.traceql.parser import parse_traceql
-from frazil.query.traceql.series import SpanSeries, StepRange, step_range, whole_range
+from frazil.query.traceql.series import StepRange, TraceqlSeries, step_range, whole_range
 from tests.query.build import BEGIN_US
 from tests.query.traceql.spans import SPANS, OneSpan, ancestors, ask
 
@@ -30,13 +30,13 @@ STEPS = step_range(BEGIN, BEGIN + 5 * STEP, STEP)
 WHOLE = whole_range(BEGIN, BEGIN + 5 * STEP)
 
 
-def run(ask: Ask, query: str, steps: StepRange = STEPS, **more: Any) -> list[SpanSeries]:
+def run(ask: Ask, query: str, steps: StepRange = STEPS, **more: Any) -> list[TraceqlSeries]:
     parsed = parse_traceql(query)
     assert isinstance(parsed.metrics, MetricsStage)
     return span_metrics(ask, parsed, parsed.metrics, steps, **more)
 
 
-def plain(found: Sequence[SpanSeries]) -> dict[tuple[str, ...], dict[int, float]]:
+def plain(found: Sequence[TraceqlSeries]) -> dict[tuple[str, ...], dict[int, float]]:
     """Labels as text -> second -> value."""
     return {
         tuple(str(next(iter(value.values()))) for _, value in each.labels): {

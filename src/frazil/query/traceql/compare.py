@@ -10,7 +10,7 @@ from frazil.query.search.filters import EPOCH, MICROSECOND, Ask, TimeRange, text
 from frazil.query.traceql.fields import ROOT_NAME, ROOT_SERVICE
 from frazil.query.traceql.metrics import step_sql
 from frazil.query.traceql.nodes import CompareStage, TraceqlQuery
-from frazil.query.traceql.series import SpanSeries, StepRange, label_value
+from frazil.query.traceql.series import StepRange, TraceqlSeries, label_value
 from frazil.query.traceql.span_rows import SpanReader
 
 KEYS_MAX = 200
@@ -33,7 +33,7 @@ INTRINSICS = {
 
 def compare_spans(
     ask: Ask, query: TraceqlQuery, stage: CompareStage, steps: StepRange
-) -> list[SpanSeries]:
+) -> list[TraceqlSeries]:
     """Return a series for each frequent value, of selected spans and of others, and the totals of
     each attribute."""
     if query.after:
@@ -45,7 +45,7 @@ def compare_spans(
     if conditions is None:
         raise Malformed("compare() needs plain filters before it: { … } | compare({ … })")
     selected = f"({' AND '.join([f'({selection})', *_range_of(stage)])}) IS TRUE"
-    series: list[SpanSeries] = []
+    series: list[TraceqlSeries] = []
     for prefix, (keys, values) in _entries().items():
         spans = (
             f"SELECT {selected} AS is_selected, {step_sql(steps)} AS step, "
@@ -101,7 +101,7 @@ def _frequent(ask: Ask, spans: str, top: int) -> dict[str, list[str]]:
 
 def _series(
     ask: Ask, spans: str, prefix: str, frequent: Mapping[str, list[str]], steps: StepRange
-) -> Iterator[SpanSeries]:
+) -> Iterator[TraceqlSeries]:
     if not frequent:
         return
     chosen = " OR ".join(
@@ -112,7 +112,7 @@ def _series(
         f"SELECT is_selected, step, key, {value} AS shown, count(*) AS n FROM ({spans}) "
         f"WHERE key IN ({texts(list(frequent))}) AND value IS NOT NULL GROUP BY 1, 2, 3, 4"
     ).to_pylist()
-    found: dict[tuple[bool, str, str | None], SpanSeries] = {}
+    found: dict[tuple[bool, str, str | None], TraceqlSeries] = {}
     for row in rows:
         side = "selection" if row["is_selected"] else "baseline"
         for shown in {row["shown"], None}:
@@ -125,7 +125,7 @@ def _series(
         yield found[key]
 
 
-def _empty(meta: str, name: str, value: str | None) -> SpanSeries:
+def _empty(meta: str, name: str, value: str | None) -> TraceqlSeries:
     labels: list[tuple[str, Any]] = [("__meta_type", {"stringValue": meta})]
     shown = {} if value is None else label_value(value)  # totals have no value
-    return SpanSeries(labels=(*labels, (name, shown)), samples={})
+    return TraceqlSeries(labels=(*labels, (name, shown)), samples={})

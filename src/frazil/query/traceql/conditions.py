@@ -29,9 +29,9 @@ from frazil.query.traceql.fields import (
     item_column_of,
 )
 from frazil.query.traceql.nodes import (
-    BinaryOperation,
     FieldExpression,
     FieldLiteral,
+    FieldOperation,
     SpanAttribute,
     SpanIntrinsic,
     UnaryOperation,
@@ -105,10 +105,10 @@ def condition_sql(node: FieldExpression, joins: SpanJoins) -> str:
             return f"{value_sql(node, joins).sql} = 'true'"
         case UnaryOperation("!", operand):
             return f"(({condition_sql(operand, joins)}) IS NOT TRUE)"
-        case BinaryOperation("&&" | "||" as sign, left, right):
+        case FieldOperation("&&" | "||" as sign, left, right):
             word = "AND" if sign == "&&" else "OR"
             return f"({condition_sql(left, joins)} {word} {condition_sql(right, joins)})"
-        case BinaryOperation(sign, left, right) if sign not in ARITHMETIC:
+        case FieldOperation(sign, left, right) if sign not in ARITHMETIC:
             return _comparison(sign, left, right, joins)
     raise Malformed(f"{_shown(node)} is not a condition; compare it, such as {_shown(node)} = …")
 
@@ -128,7 +128,7 @@ def _comparison(sign: str, left: FieldExpression, right: FieldExpression, joins:
     root = _root_condition(sign, left, right)
     if root is not None:
         return root
-    column = _item_column(BinaryOperation(sign, left, right))
+    column = _item_column(FieldOperation(sign, left, right))
     if column is None:
         return _compare(sign, left, right, joins)
     is_missing = sign == "=" and FieldLiteral("nil", None) in (left, right)
@@ -281,7 +281,7 @@ def item_or_span_sql(node: FieldExpression, joins: SpanJoins) -> FieldSql:
             return field_sql(node)
         case UnaryOperation("-", operand):
             return FieldSql("number", f"(-{_operand(operand, joins).sql})")
-        case BinaryOperation(sign, left, right) if sign in ARITHMETIC:
+        case FieldOperation(sign, left, right) if sign in ARITHMETIC:
             return _arithmetic(sign, _operand(left, joins), _operand(right, joins))
     return FieldSql("bool", f"({condition_sql(node, joins)})")
 
@@ -331,7 +331,7 @@ def _shown(node: FieldExpression) -> str:
             return str(value).lower()
         case UnaryOperation(sign, operand):
             return f"{sign}{_shown(operand)}"
-        case BinaryOperation(sign, left, right):
+        case FieldOperation(sign, left, right):
             return f"{_shown(left)} {sign} {_shown(right)}"
         case _:
             return str(node)[:100]

@@ -20,9 +20,9 @@ from frazil.query.traceql.nodes import MetricsStage, TraceqlQuery
 from frazil.query.traceql.series import (
     NANO,
     SpanExemplar,
-    SpanSeries,
     StepRange,
     StepRow,
+    TraceqlSeries,
     ranked,
     series_of,
 )
@@ -39,7 +39,7 @@ Groups = tuple[str | None, ...]
 
 def span_metrics(
     ask: Ask, query: TraceqlQuery, stage: MetricsStage, steps: StepRange, *, exemplar_count: int = 0
-) -> list[SpanSeries]:
+) -> list[TraceqlSeries]:
     """Return the series of a metrics query, with up to `exemplar_count` exemplars in all."""
     reader = SpanReader(query.pipeline, steps.within)
     groups = [reader.value(each) for each in stage.by]
@@ -173,7 +173,7 @@ def _quantile(values: list[float], share: float) -> float:
     return values[below] + (values[above] - values[below]) * (place - below)
 
 
-def _with_few_exemplars(series: list[SpanSeries], count: int) -> list[SpanSeries]:
+def _with_few_exemplars(series: list[TraceqlSeries], count: int) -> list[TraceqlSeries]:
     """Keep about the same number of exemplars in each series, spread over time."""
     share = max(1, count // len(series)) if series and count else 0
     for each in series:
@@ -183,6 +183,6 @@ def _with_few_exemplars(series: list[SpanSeries], count: int) -> list[SpanSeries
     return series
 
 
-def _step_of(series: SpanSeries, exemplar: SpanExemplar) -> int:
+def _step_of(series: TraceqlSeries, exemplar: SpanExemplar) -> int:
     """Return the step of a series that an exemplar is in."""
     return max((begin for begin in series.samples if begin <= exemplar.time_us), default=-1)

@@ -48,7 +48,7 @@ class UnaryOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryOperation:
+class FieldOperation:
     """Arithmetic, a comparison, && or ||."""
 
     sign: str
@@ -57,7 +57,7 @@ class BinaryOperation:
 
 
 NamedValue = SpanAttribute | SpanIntrinsic
-FieldExpression = FieldLiteral | NamedValue | UnaryOperation | BinaryOperation
+FieldExpression = FieldLiteral | NamedValue | UnaryOperation | FieldOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def spans_with(conditions: Iterable[FieldExpression]) -> SpansetPipeline:
     """Return a pipeline that finds the spans that meet all conditions."""
     joined: FieldExpression | None = None
     for condition in conditions:
-        joined = condition if joined is None else BinaryOperation("&&", joined, condition)
+        joined = condition if joined is None else FieldOperation("&&", joined, condition)
     return SpansetPipeline((SpansetFilter(joined),))
 
 
@@ -219,6 +219,6 @@ def named_values_in(node: FieldExpression | None) -> Iterator[NamedValue]:
         yield node
     elif isinstance(node, UnaryOperation):
         yield from named_values_in(node.operand)
-    elif isinstance(node, BinaryOperation):
+    elif isinstance(node, FieldOperation):
         yield from named_values_in(node.left)
         yield from named_values_in(node.right)

@@ -13,11 +13,11 @@ from frazil.errors import Malformed
 from frazil.query.traceql.fields import INTRINSICS
 from frazil.query.traceql.lexer import Lexeme, attribute_of, lexemes_of, nanos_of, text_of
 from frazil.query.traceql.nodes import (
-    BinaryOperation,
     CoalesceStage,
     CompareStage,
     FieldExpression,
     FieldLiteral,
+    FieldOperation,
     GroupStage,
     MetricsStage,
     NamedValue,
@@ -386,13 +386,13 @@ class _Parser:
     def _field(self) -> FieldExpression:
         left = self._conjunction()
         while self._skip("||"):
-            left = BinaryOperation("||", left, self._conjunction())
+            left = FieldOperation("||", left, self._conjunction())
         return left
 
     def _conjunction(self) -> FieldExpression:
         left = self._comparison()
         while self._skip("&&"):
-            left = BinaryOperation("&&", left, self._comparison())
+            left = FieldOperation("&&", left, self._comparison())
         return left
 
     def _comparison(self) -> FieldExpression:
@@ -400,23 +400,23 @@ class _Parser:
         if not self._sees(*COMPARISONS, *REGEXES):
             return left
         sign = self._take().text
-        return BinaryOperation(sign, left, self._sum())
+        return FieldOperation(sign, left, self._sum())
 
     def _sum(self) -> FieldExpression:
         left = self._product()
         while self._sees("+", "-"):
-            left = BinaryOperation(self._take().text, left, self._product())
+            left = FieldOperation(self._take().text, left, self._product())
         return left
 
     def _product(self) -> FieldExpression:
         left = self._power()
         while self._sees("*", "/", "%"):
-            left = BinaryOperation(self._take().text, left, self._power())
+            left = FieldOperation(self._take().text, left, self._power())
         return left
 
     def _power(self) -> FieldExpression:
         left = self._unary()
-        return BinaryOperation("^", left, self._power()) if self._skip("^") else left
+        return FieldOperation("^", left, self._power()) if self._skip("^") else left
 
     def _unary(self) -> FieldExpression:
         signs: list[str] = []

@@ -96,7 +96,7 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpanSeries:
+class TraceqlSeries:
     """A series: its labels, and a value for each step that has one."""
 
     labels: tuple[tuple[str, JsonValue], ...]
@@ -110,10 +110,10 @@ Labels = tuple[tuple[str, JsonValue], ...]
 
 def series_of(
     rows: Iterable[StepRow], stage: MetricsStage, steps: StepRange, *, scale: float
-) -> list[SpanSeries]:
+) -> list[TraceqlSeries]:
     """Return the series of rows, by their labels. Values are divided by `scale`. Counts are 0 in
     steps without spans."""
-    found: dict[str, SpanSeries] = {}
+    found: dict[str, TraceqlSeries] = {}
     is_count = stage.function in ("rate", "count_over_time")
     for row in rows:
         for index, value in enumerate(row.values):
@@ -121,7 +121,7 @@ def series_of(
             key = repr(labels)
             if key not in found:
                 samples = dict.fromkeys(steps.begins_us(), 0.0) if is_count else {}
-                found[key] = SpanSeries(labels=labels, samples=samples)
+                found[key] = TraceqlSeries(labels=labels, samples=samples)
             if len(found) > SERIES_MAX:
                 raise TooLarge(
                     f"the query has more than {SERIES_MAX} series; group by fewer attributes, or "
@@ -170,8 +170,8 @@ def label_value(text: str | None) -> JsonValue:
 
 
 def ranked(
-    series: Sequence[SpanSeries], stages: Iterable[RankStage | SampleFilter]
-) -> list[SpanSeries]:
+    series: Sequence[TraceqlSeries], stages: Iterable[RankStage | SampleFilter]
+) -> list[TraceqlSeries]:
     """Apply the stages behind a metric. Series without samples are omitted."""
     kept = list(series)
     for stage in stages:
@@ -193,7 +193,7 @@ def ranked(
     return [each for each in kept if each.samples]
 
 
-def _largest(series: Sequence[SpanSeries], stage: RankStage) -> list[SpanSeries]:
+def _largest(series: Sequence[TraceqlSeries], stage: RankStage) -> list[TraceqlSeries]:
     """Keep the largest, or smallest, samples of each step; of equal ones the first."""
     by_time: dict[int, list[tuple[float, int]]] = {}
     for index, each in enumerate(series):

@@ -10,9 +10,9 @@ from frazil.query import (
     Ask,
     CompareStage,
     SpanExemplar,
-    SpanSeries,
     StepRange,
     TraceqlQuery,
+    TraceqlSeries,
     compare_spans,
     parse_traceql,
     span_metrics,
@@ -75,7 +75,7 @@ def _step(length: datetime.timedelta) -> datetime.timedelta:
 
 def _series(
     ask: Ask, query: TraceqlQuery, steps: StepRange, exemplar_count: int
-) -> list[SpanSeries]:
+) -> list[TraceqlSeries]:
     stage = query.metrics
     assert stage is not None, "checked with the request"
     if isinstance(stage, CompareStage):
@@ -83,11 +83,11 @@ def _series(
     return span_metrics(ask, query, stage, steps, exemplar_count=exemplar_count)
 
 
-def _labels(series: SpanSeries) -> list[dict[str, object]]:
+def _labels(series: TraceqlSeries) -> list[dict[str, object]]:
     return [{"key": key, "value": value} for key, value in series.labels]
 
 
-def _of_range(series: SpanSeries) -> dict[str, object]:
+def _of_range(series: TraceqlSeries) -> dict[str, object]:
     """Return a series as the message TimeSeries in protobuf's JSON."""
     return {
         "labels": _labels(series),
@@ -107,5 +107,5 @@ def _exemplar(exemplar: SpanExemplar) -> dict[str, object]:
     }
 
 
-def _of_instant(series: SpanSeries) -> dict[str, object]:
+def _of_instant(series: TraceqlSeries) -> dict[str, object]:
     return {"labels": _labels(series), "value": next(iter(series.samples.values()))}

@@ -11,9 +11,9 @@ from frazil.httpd import Response
 from frazil.model import NS_PER_MS
 from frazil.query import (
     Ask,
-    BinaryOperation,
     FieldExpression,
     FieldLiteral,
+    FieldOperation,
     FoundSpan,
     FoundSpanset,
     FoundTrace,
@@ -73,13 +73,13 @@ def _tag_conditions(call: DoorRequest) -> Iterator[FieldExpression]:
         wanted = FieldLiteral("text", value)
         if key == "status" and value in ("ok", "error", "unset"):
             field, wanted = SpanIntrinsic("span:status", key), FieldLiteral("status", value.upper())
-        yield BinaryOperation("=", field, wanted)
+        yield FieldOperation("=", field, wanted)
     for name, sign in (("minDuration", ">="), ("maxDuration", "<=")):
         bound = duration(call, name)
         if bound is not None:
             nanos = bound // datetime.timedelta(microseconds=1) * 1000
             field = SpanIntrinsic("trace:duration", "traceDuration")
-            yield BinaryOperation(sign, field, FieldLiteral("duration", nanos))
+            yield FieldOperation(sign, field, FieldLiteral("duration", nanos))
 
 
 def tags_of(text: str) -> list[tuple[str, str]]:
