@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 
 from frazil.errors import Rejected
@@ -15,6 +16,7 @@ from frazil.query.promql.histogram import BucketCounts, NativeHistogram
 from frazil.query.promql.points import LabelSet
 from tests.query.promql.memory import MemoryPoints, custom_histograms, is_end
 from tests.query.promql.notation import Point, number, series_of
+from tests.query.promql.pinned import pinned_answer
 from tests.query.promql.scripts import Command
 
 TOLERANCE = 1e-6
@@ -67,7 +69,10 @@ def finding(command: Command, source: MemoryPoints) -> str:
     except Rejected as error:
         return "" if "fail" in kinds else f"failed: {error}"
     wrong = _wrong(command, answer, kinds)
-    if wrong or command.is_range or "ordered" in kinds or command.has_points:
+    if wrong or command.is_range or command.has_points:
+        return wrong
+    wrong = _wrong_when_pinned(command, source, kinds)
+    if wrong or "ordered" in kinds:
         return wrong
     if command.text is not None or _OF_THE_QUERY.search(command.query):
         return wrong
@@ -78,6 +83,19 @@ def _wrong(command: Command, answer: Answer, kinds: set[str]) -> str:
     if "fail" in kinds:
         return "did not fail"
     return _wrong_notes(command, answer) or _wrong_result(command, answer, "ordered" in kinds)
+
+
+def _wrong_when_pinned(command: Command, source: MemoryPoints, kinds: set[str]) -> str:
+    """With `@` at all selectors the result is the same at any other time."""
+    for at_ms in (-_MINUTE_MS, 10 * command.end_ms):
+        answer = pinned_answer(command.query, source, command.end_ms, at_ms)
+        if answer is None:
+            return ""
+        moved = msgspec.structs.replace(command, start_ms=at_ms, end_ms=at_ms)
+        wrong = _wrong_result(moved, answer, "ordered" in kinds)
+        if wrong:
+            return f"with @ everywhere, at {at_ms}: {wrong}"
+    return ""
 
 
 def _wrong_in_range(command: Command, source: MemoryPoints, instant: Answer) -> str:

@@ -17,9 +17,9 @@ EVALUATIONS = 1773
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_prometheus_agrees(name: str) -> None:
-    """Scenario: a script of promqltest loads series and evaluates queries, each at one time and
-    at the steps of a range. Guarantees: values, labels, order, warnings and errors are those the
-    script expects."""
+    """Scenario: a script of promqltest loads series and evaluates queries, each at one time, at the
+    steps of a range, and at other times with `@` at all selectors. Guarantees: values, labels,
+    order, warnings and errors are those the script expects."""
     wrong = {
         f"line {command.line}: {command.query}": finding
         for command, finding in findings(cases()[name])

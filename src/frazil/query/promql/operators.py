@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
     is_possible: bool = True
 
 
-_IMPOSSIBLE = Outcome(None, is_kept=False, is_possible=False)
+IMPOSSIBLE = Outcome(None, is_kept=False, is_possible=False)
 
 
 class HistogramOperator:
@@ -71,33 +71,35 @@ class HistogramOperator:
 
     def between(self, left: float | NativeHistogram, right: float | NativeHistogram) -> Outcome:
         """Return the outcome for two values."""
-        outcome = _IMPOSSIBLE
-        if isinstance(left, NativeHistogram) and isinstance(right, NativeHistogram):
-            outcome = self._histograms(left, right)
-        elif isinstance(left, NativeHistogram) and isinstance(right, float):
-            outcome = self._with_number(left, right)
-        elif (
-            isinstance(right, NativeHistogram) and isinstance(left, float) and self._operator == "*"
-        ):
+        outcome: Outcome | None = None
+        if isinstance(left, NativeHistogram):
+            if isinstance(right, NativeHistogram):
+                outcome = self._histograms(left, right)
+            else:
+                outcome = self._with_number(left, right)
+        elif isinstance(right, NativeHistogram) and self._operator == "*":
             outcome = Outcome(scaled(right, left))
-        if not outcome.is_possible and outcome is _IMPOSSIBLE:
+        if outcome is None:
             self.note_types(left, right)
+            return IMPOSSIBLE
         return outcome
 
-    def _with_number(self, left: NativeHistogram, right: float) -> Outcome:
+    def _with_number(self, left: NativeHistogram, right: float) -> Outcome | None:
+        """None if the operator is not defined."""
         if self._operator == "*":
             return Outcome(scaled(left, right))
         if self._operator == "/":
             return Outcome(divided(left, right))
         if self._operator in TRIMMING:
             return Outcome(trimmed(left, right, TRIMMING[self._operator]))
-        return _IMPOSSIBLE
+        return None
 
-    def _histograms(self, left: NativeHistogram, right: NativeHistogram) -> Outcome:
+    def _histograms(self, left: NativeHistogram, right: NativeHistogram) -> Outcome | None:
+        """None if the operator is not defined."""
         if self._operator in ("==", "!="):
             return Outcome(left, is_equal(left, right) == (self._operator == "=="))
         if self._operator not in ("+", "-"):
-            return _IMPOSSIBLE
+            return None
         is_sum = self._operator == "+"
         combined = added(left, right) if is_sum else subtracted(left, right)
         if combined is None:
@@ -105,7 +107,7 @@ class HistogramOperator:
                 f"incompatible bucket layout encountered for binary operator {self._operator}",
                 self._begin,
             )
-            return Outcome(None, is_kept=False, is_possible=False)
+            return IMPOSSIBLE
         operation = "addition" if is_sum else "subtraction"
         if combined.is_reconciled:
             reconciled(self._notes, operation, self._begin)

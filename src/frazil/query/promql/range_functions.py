@@ -161,9 +161,13 @@ def _slope(windows: RangeWindows) -> Vector:
     return _of_floats(windows, kernel, least=2)
 
 
-def _predicted(windows: RangeWindows, parameters: Sequence[Floats], times: Longs) -> Vector:
+def predict_linear(windows: RangeWindows, parameters: Sequence[Floats], times: Longs) -> Vector:
+    """Where the line through the points is some seconds after each step."""
+
     def kernel(first: Longs, last: Longs, values: Floats) -> Floats:
-        slope, value = over_time.regressions(first, last, windows.floats.times, values, times)
+        slope, value = over_time.regressions(
+            first, last, windows.floats.times, values, given(times)
+        )
         return slope * parameters[0] + value
 
     return _of_floats(windows, kernel, least=2)
@@ -229,8 +233,3 @@ RANGE_FUNCTIONS: dict[str, RangeFunction] = {
     "ts_of_max_over_time": _plain(partial(_extreme, sign=1.0, is_time=True)),
     "ts_of_min_over_time": _plain(partial(_extreme, sign=-1.0, is_time=True)),
 }
-
-
-def predict_linear(windows: RangeWindows, parameters: Sequence[Floats], times: Longs) -> Vector:
-    """Where the line through the points is some seconds after each step."""
-    return _predicted(windows, parameters, given(times))

@@ -105,7 +105,7 @@ def instant(selector: InstantSelector, evaluation: Evaluation) -> tuple[Vector, 
     )
     times = points.times_ms[at]
     has_any = any_along(present, 1)
-    return _spread(vector.rows(has_any), evaluation.steps), _spread_grid(
+    return spread(vector.rows(has_any), evaluation.steps), _spread_grid(
         times[has_any], evaluation.steps
     )
 
@@ -118,7 +118,7 @@ def _shown(histograms: Objects | None, at: Longs, present: Flags) -> Objects | N
     return shown
 
 
-def _spread(vector: Vector, steps: int) -> Vector:
+def spread(vector: Vector, steps: int) -> Vector:
     """Repeat a value that is the same at every step."""
     if vector.steps == steps:
         return vector
@@ -135,11 +135,6 @@ def _spread(vector: Vector, steps: int) -> Vector:
 
 def _spread_grid(grid: NDArray[Any], steps: int) -> NDArray[Any]:
     return grid if grid.shape[1] == steps else np.repeat(grid, steps, axis=1)
-
-
-def spread(vector: Vector, steps: int) -> Vector:
-    """Repeat a value that was computed for one of many equal steps."""
-    return _spread(vector, steps)
 
 
 def _show_totals(selected: _Selected, notes: Notes, begin: int) -> None:
