@@ -165,10 +165,10 @@ from frazil.query.telemetry.waterfall import Line, waterfall
 from frazil.query.traceql.compare import compare_spans
 from frazil.query.traceql.metrics import span_metrics
 from frazil.query.traceql.nodes import (
-    BinaryOperation,
     CompareStage,
     FieldExpression,
     FieldLiteral,
+    FieldOperation,
     SpanAttribute,
     SpanIntrinsic,
     SpansetFilter,
@@ -206,7 +206,6 @@ __all__ = [
     "Around",
     "Ask",
     "Bar",
-    "BinaryOperation",
     "CompareStage",
     "Comparison",
     "Cursor",
@@ -221,6 +220,7 @@ __all__ = [
     "Failure",
     "FieldExpression",
     "FieldLiteral",
+    "FieldOperation",
     "Filters",
     "FoundSpan",
     "FoundSpanset",

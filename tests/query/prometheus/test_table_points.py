@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from frazil.errors import Malformed
+from frazil.errors import Malformed, TooLarge
 from frazil.model import SystemClock
 from frazil.query import Engine, KnownLabels, LabelMatcher, MetricDirectory, TablePointSource
 from frazil.query.prometheus import part_reader
@@ -196,3 +196,10 @@ def test_patterns_select_several_metrics(select: Select) -> None:
 def test_a_bad_pattern_is_an_error(select: Select) -> None:
     with pytest.raises(Malformed, match="cannot be parsed"):
         select("a(", operator="=~")
+
+
+def test_too_many_points_are_an_error(select: Select, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(part_reader._SLICE_ROWS, SeriesPart.VALUE, 1)
+    monkeypatch.setattr(part_reader, "SLICES_MAX", 2)
+    with pytest.raises(TooLarge, match="reads 5 points of value, more than the limit of 2"):
+        select("http_requests_total")

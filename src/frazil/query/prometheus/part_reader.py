@@ -42,8 +42,6 @@ from frazil.query.prometheus.spread_points import (
 from frazil.query.promql.points import LabelMatcher, LabelSet
 from frazil.query.search.filters import Ask, text, texts
 
-POINTS_MAX = 20_000_000
-"""Rows that one selector reads."""
 US_PER_MS = 1000
 BATCH_RANK = 1 << 20
 """More than a request has points: ranks follow the order of the log."""
@@ -71,6 +69,8 @@ _SLICE_ROWS = {
     SeriesPart.HISTOGRAM: 25_000,
 }
 """Rows of one read: fewer where a row is long."""
+SLICES_MAX = 10
+"""Reads of one selector: what it selects is in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,10 +220,10 @@ class PartReader:
             f"FROM metrics WHERE {where}"
         )
         count = counted["count"][0].as_py()
-        if count > POINTS_MAX:
+        if count > SLICES_MAX * rows_max:
             raise TooLarge(
-                f"a selector reads {count} points, more than the limit of {POINTS_MAX}; shorten "
-                "the range, or name a job"
+                f"a selector reads {count} points of {selection.part.value}, more than the limit "
+                f"of {SLICES_MAX * rows_max}; shorten the range, or name a job"
             )
         if not count:
             return selection.after_ms, selection.until_ms, 1

@@ -32,6 +32,8 @@ SPARK_THREADS = 4
 """Requests to Spark, which may take minutes: those that run, and those that are being refused."""
 STATUS_THREADS = 2
 """Status, health, metrics and files of the page: they wait for no query."""
+PROMQL_MAX = 4
+"""PromQL queries that are evaluated at the same time; each holds its points in memory."""
 TAIL_INTERVAL_S = 0.1
 """Interval between polls of live tails."""
 RETRY_AFTER_MS = 1000
@@ -51,6 +53,7 @@ class Handler:
         self.queries = SavedFiles(context.disk, "queries", "query", SavedQuery)
         self.metric_directory = MetricDirectory(context.clock)
         self.known_labels = KnownLabels()
+        self.promql_slots = asyncio.Semaphore(PROMQL_MAX)
         self._threads = WorkerThreads("frazil-serve", THREADS)
         self._spark_threads = WorkerThreads("frazil-serve-spark", SPARK_THREADS)
         self._status_threads = WorkerThreads("frazil-serve-status", STATUS_THREADS)

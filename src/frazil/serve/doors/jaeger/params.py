@@ -10,9 +10,9 @@ import msgspec
 
 from frazil.errors import Malformed
 from frazil.query import (
-    BinaryOperation,
     FieldExpression,
     FieldLiteral,
+    FieldOperation,
     SpanAttribute,
     SpanIntrinsic,
     SpansetPipeline,
@@ -104,20 +104,20 @@ def _tag_condition(key: str, value: str) -> FieldExpression:
     if key == "error" and value in ("true", "false"):
         sign = "=" if value == "true" else "!="
         status = SpanIntrinsic("span:status", "status")
-        return BinaryOperation(sign, status, FieldLiteral("status", "ERROR"))
+        return FieldOperation(sign, status, FieldLiteral("status", "ERROR"))
     if key == "span.kind" and value.lower() in KINDS:
         kind = SpanIntrinsic("span:kind", "kind")
-        return BinaryOperation("=", kind, FieldLiteral("kind", value.upper()))
+        return FieldOperation("=", kind, FieldLiteral("kind", value.upper()))
     if key == "otel.status_code" and value.upper() in STATUSES:
         status = SpanIntrinsic("span:status", "status")
-        return BinaryOperation("=", status, FieldLiteral("status", value.upper()))
+        return FieldOperation("=", status, FieldLiteral("status", value.upper()))
     if key in ("otel.scope.name", "otel.library.name"):
         return _equals(SpanIntrinsic("instrumentation:name", key), value)
     return _equals(SpanAttribute("", key), value)
 
 
 def _equals(field: FieldExpression, value: str) -> FieldExpression:
-    return BinaryOperation("=", field, FieldLiteral("text", value))
+    return FieldOperation("=", field, FieldLiteral("text", value))
 
 
 def _durations(call: DoorRequest, low: str, high: str) -> Iterator[FieldExpression]:
@@ -126,7 +126,7 @@ def _durations(call: DoorRequest, low: str, high: str) -> Iterator[FieldExpressi
         if bound is not None:
             nanos = bound // datetime.timedelta(microseconds=1) * NS_PER_US
             of_span = SpanIntrinsic("span:duration", "duration")
-            yield BinaryOperation(sign, of_span, FieldLiteral("duration", nanos))
+            yield FieldOperation(sign, of_span, FieldLiteral("duration", nanos))
 
 
 def _micros(call: DoorRequest, name: str) -> datetime.datetime | None:

@@ -68,7 +68,7 @@ async def stream(
     handler: Handler, request: DoorRequest, make: Callable[[Reading], Iterator[bytes]]
 ) -> Reply:
     """Make an answer of pieces in a thread; send it whole if it is short."""
-    async with _open(handler, request) as reading:
+    async with _open(handler, request) as reading, handler.promql_slots:
         begin, rest = await handler.run(lambda: _begun(make(reading)))
     if rest is None:
         return answer(begin)
