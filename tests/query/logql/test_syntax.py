@@ -91,7 +91,17 @@ def test_queries_are_written_in_one_form(query: str, written: str) -> None:
 
 MUTANTS = 4000
 WORDS = re.compile(r"\w+|\s+|[^\w\s]")
-HOSTILE = ('{"a":1}', '{"_entry":[', 'a=b c="d', "", "10.0.0.1 -", "\x1b[31mx", "\ud83e\udd80")
+HOSTILE = (
+    '{"a":1}',
+    '{"_entry":[',
+    'a=b c="d',
+    "",
+    "10.0.0.1 -",
+    "\x1b[31mx",
+    "crab: \U0001f980",
+    '{"half": "\\ud83e", "whole": "\\ud83e\\udd80", "\\udd80": {"a": ["\\ud83e"]}}',
+    'half="\\ud83e"',
+)
 
 
 def test_mutated_queries_are_read_or_refused() -> None:
@@ -115,5 +125,6 @@ def test_mutated_queries_are_read_or_refused() -> None:
             for text in HOSTILE:
                 line = LogLine(1, text, {"service_name": "x"}, {"http_route": "/r"})
                 passes(line, steps)
-                assert all(isinstance(value, str) for value in line.labels().values())
+                labels = line.labels()
+                "\n".join((line.line, *labels, *labels.values())).encode()  # is UTF-8
     assert read_count > MUTANTS // 10
