@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
 from frazil.errors import Malformed
-from frazil.query import logql_text, parse_logql
+from frazil.query import LogSelection, logql_text, parse_logql
+from frazil.query.logql.pipeline import LogLine, compile_stages, passes
+from tests.live.loki.queries import LINES, NUMBERS
 
 WRONG = [
     ("", "line 1, col 1.*selector"),
@@ -82,3 +87,44 @@ def test_queries_are_written_in_one_form(query: str, written: str) -> None:
     """What is written means the same, and stays as it is."""
     assert logql_text(parse_logql(query)) == written
     assert parse_logql(written) == parse_logql(query)
+
+
+MUTANTS = 4000
+WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+HOSTILE = (
+    '{"a":1}',
+    '{"_entry":[',
+    'a=b c="d',
+    "",
+    "10.0.0.1 -",
+    "\x1b[31mx",
+    "crab: \U0001f980",
+    '{"half": "\\ud83e", "whole": "\\ud83e\\udd80", "\\udd80": {"a": ["\\ud83e"]}}',
+    'half="\\ud83e"',
+)
+
+
+def test_mutated_queries_are_read_or_refused() -> None:
+    """Nothing but `Malformed`; what is read is written so that it means the same, and runs."""
+    chance = random.Random(24)
+    queries = [*LINES, *NUMBERS, *(query for query, _ in WRITTEN)]
+    words = [word for query in queries for word in WORDS.findall(query)]
+    read_count = 0
+    for _ in range(MUTANTS):
+        parts = WORDS.findall(chance.choice(queries))
+        at = chance.randrange(len(parts))
+        parts[at : at + chance.randrange(3)] = [chance.choice(words)] * chance.randrange(2)
+        try:
+            expression = parse_logql("".join(parts))
+        except Malformed:
+            continue
+        read_count += 1
+        assert parse_logql(logql_text(expression)) == expression
+        if isinstance(expression, LogSelection):
+            steps = compile_stages(expression.stages)
+            for text in HOSTILE:
+                line = LogLine(1, text, {"service_name": "x"}, {"http_route": "/r"})
+                passes(line, steps)
+                labels = line.labels()
+                "\n".join((line.line, *labels, *labels.values())).encode()  # is UTF-8
+    assert read_count > MUTANTS // 10

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.query.functions.label_names import label_name
-from frazil.query.logql.line_parsers import DEPTH_MAX, parse_json, parse_logfmt
+from frazil.query.logql.line_parsers import DEPTH_MAX, json_object, parse_json, parse_logfmt
 from frazil.query.logql.pipeline import EXTRACTED, LogLine, number_of
 from frazil.query.logql.units import size_bytes, value_duration_s
 
@@ -67,13 +66,13 @@ def detected_fields(lines: Sequence[LogLine]) -> list[DetectedField]:
         for name, value in labels.items():
             note(name + EXTRACTED if name in line.stream else name, value, parser)
         if parser == JSON:
-            for path in _paths(json.loads(line.line), ()):
+            for path in _paths(json_object(line.line), ()):
                 name = label_name("_".join(path))
                 found[name + EXTRACTED if name in line.stream else name].path = path
     return sorted(found.values(), key=lambda one: (-counts[one.name], one.name))
 
 
-def _paths(value: dict[str, Any], before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _paths(value: Any, before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Where the labels of an object are, as `parse_json` finds them."""
     for key, member in value.items():
         path = (*before, key)

@@ -25,6 +25,7 @@ PACKED_LINE = "_entry"
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b\][^\x07\x1b]{0,256}\x07|\x9b[0-9;?]*[A-Za-z]")
 _PAIR = re.compile(r'([^\s="]++)(?:(=)("(?:[^"\\]|\\.)*"|[^\s"]*))?(?=\s|$)|(\S++)', re.DOTALL)
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _CAPTURE = re.compile(r"<([A-Za-z_][A-Za-z0-9_]*)>")
 _STEP = re.compile(r'\.?([A-Za-z_][A-Za-z0-9_\-]*)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]')
 
@@ -60,7 +61,8 @@ def _constant(name: str) -> Any:
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_constant)
 
 
-def _json_object(line: str) -> dict[str, Any] | ParsedLine:
+def json_object(line: str) -> dict[str, Any] | ParsedLine:
+    """A line as an object, its numbers as they are written; what is wrong if it is none."""
     try:
         value = _DECODER.decode(line)
     except ValueError as error:
@@ -69,12 +71,23 @@ def _json_object(line: str) -> dict[str, Any] | ParsedLine:
         return ParsedLine({}, JSON_ERROR, "it is nested too deeply")
     if not isinstance(value, dict):
         return ParsedLine({}, JSON_ERROR, "it is not an object")
+    return _whole_characters(value) if _HALF.search(line) else value
+
+
+def _whole_characters(value: Any) -> Any:
+    """Replace halves of characters, which JSON can escape, and UTF-8 cannot encode."""
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_whole_characters(member) for member in value]
+    if isinstance(value, str) and not isinstance(value, _Number):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
 
 
 def parse_json(line: str) -> ParsedLine:
     """All fields; those of objects are joined by underscores, lists are left out."""
-    value = _json_object(line)
+    value = json_object(line)
     if isinstance(value, ParsedLine):
         return value
     return ParsedLine(dict(_flattened(value, "", 0)))
@@ -114,7 +127,7 @@ def json_path(path: str) -> tuple[str | int, ...]:
 
 def parse_json_paths(line: str, paths: Sequence[tuple[str, tuple[str | int, ...]]]) -> ParsedLine:
     """These labels only; one that the line does not have is empty."""
-    value = _json_object(line)
+    value = json_object(line)
     if isinstance(value, ParsedLine):
         return ParsedLine({name: "" for name, _ in paths}, value.error, value.details)
     return ParsedLine({name: _text_at(value, path) for name, path in paths})
@@ -149,7 +162,7 @@ def _json_text(value: Any) -> str:
 
 def unpack(line: str) -> ParsedLine:
     """Labels that were packed into a line, and the line in them."""
-    value = _json_object(line)
+    value = json_object(line)
     if isinstance(value, ParsedLine):
         return value
     texts = {
@@ -185,7 +198,7 @@ def _unquoted(quoted: str) -> str:
     if "\\" not in quoted:
         return quoted[1:-1]
     try:
-        return str(json.loads(quoted, strict=False))
+        return str(_whole_characters(json.loads(quoted, strict=False)))
     except ValueError:
         return re.sub(r"\\(.)", r"\1", quoted[1:-1])
 

@@ -57,10 +57,21 @@ def stream_labels(
     read: ReadRows, span: LineSpan, selection: LogSelection = EVERY_STREAM
 ) -> list[StreamLabel]:
     """Labels that any stream has, with the number of their values."""
-    counts = ", ".join(f'count(DISTINCT "{name}") AS "{name}"' for name in STREAM_LABELS)
+    return [StreamLabel(*pair) for pair in _counts(read, span, selection, "DISTINCT ").items()]
+
+
+def stream_label_names(
+    read: ReadRows, span: LineSpan, selection: LogSelection = EVERY_STREAM
+) -> list[str]:
+    """Labels that any stream has; cheaper than to count their values."""
+    return list(_counts(read, span, selection, ""))
+
+
+def _counts(read: ReadRows, span: LineSpan, selection: LogSelection, what: str) -> dict[str, int]:
+    counts = ", ".join(f'count({what}"{name}") AS "{name}"' for name in STREAM_LABELS)
     sql = f"SELECT {counts} FROM logs {where(exact_conditions(selection, span))}"
     row = next(batches_of(read, sql)).to_pylist()[0]
-    return [StreamLabel(name, row[name]) for name in STREAM_LABELS if row[name]]
+    return {name: row[name] for name in STREAM_LABELS if row[name]}
 
 
 def label_values(

@@ -50,7 +50,8 @@ def streams_of(lines: Iterable[LogLine], *, is_categorized: bool) -> list[dict[s
 
 def _categories(line: LogLine) -> dict[str, dict[str, str]]:
     metadata = {name: value for name, value in line.metadata.items() if name not in line.parsed}
-    categories = {"structuredMetadata": metadata, "parsed": line.parsed}
+    parsed = {name: value for name, value in line.parsed.items() if value}
+    categories = {"structuredMetadata": metadata, "parsed": parsed}
     return {name: labels for name, labels in categories.items() if labels}
 
 

@@ -22,6 +22,7 @@ from frazil.query import (
     level_of,
     masked_lines,
     parse_selection,
+    stream_label_names,
     stream_labels,
     stream_totals,
     volume_by_step,
@@ -55,9 +56,7 @@ async def labels(handler: Handler, call: DoorRequest) -> Response:
     return await respond(
         handler,
         call,
-        lambda read: answers.success(
-            [label.name for label in stream_labels(read, times.span, selection)]
-        ),
+        lambda read: answers.success(stream_label_names(read, times.span, selection)),
     )
 
 
