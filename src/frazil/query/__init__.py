@@ -33,7 +33,6 @@ from frazil.query.prometheus.directory import MetricDirectory
 from frazil.query.prometheus.exemplars import SeriesExemplars, series_exemplars
 from frazil.query.prometheus.labels import KnownLabels
 from frazil.query.prometheus.names import unescaped
-from frazil.query.prometheus.query_tree import query_tree
 from frazil.query.prometheus.selectors import selector_matchers
 from frazil.query.prometheus.series_listing import SeriesListing
 from frazil.query.prometheus.table_points import TablePointSource
@@ -41,8 +40,10 @@ from frazil.query.promql.answer import Answer as PromqlAnswer
 from frazil.query.promql.evaluate import evaluate_instant, evaluate_range, selections
 from frazil.query.promql.evaluation import PromqlLimits
 from frazil.query.promql.failures import FailedQuery, UnsupportedQuery
+from frazil.query.promql.parser import parse as parse_promql
 from frazil.query.promql.parser import prettified
 from frazil.query.promql.points import LabelMatcher, LabelSet
+from frazil.query.promql.syntax_json import syntax_json
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
 from frazil.query.scan.keyed_tables import KeyedViews, refuse_bare_names
@@ -207,11 +208,11 @@ __all__ = [
     "metric_series",
     "open_row_select",
     "outline",
+    "parse_promql",
     "preload_workers",
     "prettified",
     "query_conditions",
     "query_names",
-    "query_tree",
     "refuse_bare_names",
     "register_tables",
     "register_views",
@@ -226,6 +227,7 @@ __all__ = [
     "span_conditions",
     "span_of_trace",
     "subtree",
+    "syntax_json",
     "trace",
     "trace_dots",
     "unescaped",

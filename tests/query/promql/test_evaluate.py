@@ -55,6 +55,9 @@ COUNTER = source_of('requests_total{job="a"} 0+60x20', 'requests_total{job="b"} 
         ("limit_ratio(0.5, a)", UnsupportedQuery, "limit_ratio is experimental"),
         ("info(a)", UnsupportedQuery, "info is experimental"),
         ("a + fill(0) b", UnsupportedQuery, "fill"),
+        ("rate(a[5m] smoothed)", UnsupportedQuery, "modifier smoothed"),
+        ("a[2 * 3m]", UnsupportedQuery, "arithmetic in durations"),
+        ("a offset step()", UnsupportedQuery, "arithmetic in durations"),
         ('a{b="c" or d="e"}', UnsupportedQuery, "regular expression"),
         ("1" + "+1" * 600, TooLarge, "600 operators"),
         ("1" + "+1" * 400, TooLarge, "nests more than"),
@@ -89,6 +92,16 @@ def test_a_query_is_refused(query: str, error: type[FrazilError], says: str) -> 
         (PromqlLimits(steps_max=20), "requests_total", "21 steps"),
         (PromqlLimits(series_max=1), "requests_total", "2 series"),
         (PromqlLimits(samples_max=60), "requests_total", "60 samples"),
+        (
+            PromqlLimits(samples_max=500),
+            "count_values('v', requests_total)",
+            "500 samples",
+        ),
+        (
+            PromqlLimits(),
+            f"label_replace(requests_total, 'x', '{'$1' * 2**15}', '__name__', '(.*)')",
+            "letters",
+        ),
         (PromqlLimits(subquery_steps_max=100), "sum_over_time(vector(1)[1h:1s])", "longer step"),
     ],
 )
@@ -256,3 +269,15 @@ def test_a_query_is_formatted() -> None:
         prettified("x </ 5")
     with pytest.raises(Malformed, match="unclosed"):
         prettified("sum(")
+
+
+def test_a_series_with_its_name_stays_apart() -> None:
+    """Scenario: both sides of `or` come from one metric, and only one keeps its name. Guarantees:
+    each point is in the series of its side, as without delayed name removal."""
+    source = source_of("temperature 1 9 2 8")
+    answer = evaluate_range("(temperature > 5) or 2 * temperature", source, 0, 3 * MINUTE, MINUTE)
+    found = {
+        series.labels: dict(zip(series.times_ms // MINUTE, series.values, strict=True))
+        for series in answer.all_series()
+    }
+    assert found == {(): {0: 2.0, 2: 4.0}, (("__name__", "temperature"),): {1: 9.0, 3: 8.0}}

@@ -17,6 +17,6 @@ part_reader.py    reads the rows of one kind of values
 series_listing.py names and values of labels, what metrics are
 exemplars.py      exemplars of the points of series
 answer_json.py    answers of PromQL as JSON
-query_tree.py     the syntax tree of a query, as JSON
+warm_series.py    compiles what reading calls
 table_points.py   TablePointSource: what PromQL reads from
 """

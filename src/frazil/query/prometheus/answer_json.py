@@ -78,12 +78,7 @@ def _mixed(series: SeriesPoints, is_vector: bool) -> bytes:
     if len(series.times_ms):
         buffer = np.empty(POINT_BYTES_MAX * (len(series.times_ms) + 1), np.uint8)
         present = np.ones(len(series.times_ms), np.bool_)
-        points = _points(
-            np.ascontiguousarray(series.times_ms),
-            np.ascontiguousarray(series.values),
-            present,
-            buffer,
-        )
+        points = _points(series.times_ms, series.values, present, buffer)
         parts.append(b'"value":%s' % points if is_vector else b'"values":[%s]' % points)
     if series.histograms:
         found = [[_seconds(time), _histogram(each)] for time, each in series.histograms]
@@ -123,6 +118,8 @@ def _seconds(time_ms: int) -> float | int:
 
 
 def _points(times_ms: Longs, values: Floats, present: Bools, buffer: np.ndarray) -> bytes:
+    # Copies: of arrays that cannot be written, numba would compile another version.
+    times_ms, values, present = np.array(times_ms), np.array(values), np.array(present)
     begin = buffer.ctypes.data
     end = _write_points(times_ms, values, values.view(np.int64), present, begin)
     return buffer[: end - begin].tobytes()

@@ -20,49 +20,61 @@ SLOTS_MIN = 1 << 12
 @compiled
 def number_ids(ids: Longs, numbers: Ints) -> Longs:
     """Write the number of each row's id, from 0 in the order of first occurrence. Returns the row
-    where each first occurs. An id is a row of two words."""
+    where each first occurs. An id is a row of two words. Senders repeat the order of their series,
+    so the number after the one before is tried first."""
     slots = np.full(SLOTS_MIN, np.int32(-1))
     firsts = np.empty(SLOTS_MIN, np.int64)
+    keys = np.empty((SLOTS_MIN, 2), np.int64)
     count = 0
+    number = -1
     for row in range(len(ids)):
+        number += 1
+        if number < count and _is_key(keys, number, ids, row):
+            numbers[row] = number
+            continue
         if count * 2 >= len(slots):
-            slots = _grown(slots, firsts, count, ids)
-            firsts = _longer(firsts, len(slots))
-        slot = _slot_of(slots, firsts, ids, row)
+            slots = _grown(slots, keys, count)
+            firsts, keys = _longer(firsts, keys, len(slots))
+        slot = _slot_of(slots, keys, ids, row)
         if slots[slot] < 0:
             slots[slot] = count
             firsts[count] = row
+            keys[count, 0], keys[count, 1] = ids[row, 0], ids[row, 1]
             count += 1
-        numbers[row] = slots[slot]
+        number = slots[slot]
+        numbers[row] = number
     return firsts[:count]
 
 
 @part
-def _slot_of(slots: Ints, firsts: Longs, ids: Longs, row: int) -> int:
+def _is_key(keys: Longs, number: int, ids: Longs, row: int) -> bool:
+    return bool(keys[number, 0] == ids[row, 0] and keys[number, 1] == ids[row, 1])
+
+
+@part
+def _slot_of(slots: Ints, keys: Longs, ids: Longs, row: int) -> int:
     """Return the slot that has this id, or the empty one where it belongs."""
     mask = len(slots) - 1
     slot = ids[row, 0] & mask
-    while slots[slot] >= 0:
-        first = firsts[slots[slot]]
-        if ids[first, 0] == ids[row, 0] and ids[first, 1] == ids[row, 1]:
-            break
+    while slots[slot] >= 0 and not _is_key(keys, slots[slot], ids, row):
         slot = (slot + 1) & mask
     return int(slot)
 
 
 @part
-def _grown(slots: Ints, firsts: Longs, count: int, ids: Longs) -> Ints:
+def _grown(slots: Ints, keys: Longs, count: int) -> Ints:
     larger = np.full(len(slots) * 4, np.int32(-1))
     for number in range(count):
-        larger[_slot_of(larger, firsts, ids, firsts[number])] = number
+        larger[_slot_of(larger, keys, keys, number)] = number
     return larger
 
 
 @part
-def _longer(firsts: Longs, size: int) -> Longs:
-    longer = np.empty(size, np.int64)
+def _longer(firsts: Longs, keys: Longs, size: int) -> tuple[Longs, Longs]:
+    longer, more = np.empty(size, np.int64), np.empty((size, 2), np.int64)
     longer[: len(firsts)] = firsts
-    return longer
+    more[: len(keys)] = keys
+    return longer, more
 
 
 @compiled

@@ -113,4 +113,4 @@ def _lists(column: pa.ListArray) -> tuple[Longs, np.ndarray]:
 
 def _lengths(column: pa.ListArray) -> Longs:
     lengths = column.value_lengths().fill_null(0)
-    return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
+    return np.array(lengths, np.int64)

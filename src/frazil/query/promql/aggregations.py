@@ -10,7 +10,7 @@ import numpy as np
 
 from frazil.query.promql.evaluation import Evaluation
 from frazil.query.promql.failures import FailedQuery
-from frazil.query.promql.histogram import NativeHistogram, ResetHint
+from frazil.query.promql.histogram import NativeHistogram
 from frazil.query.promql.histogram_sums import averaged, summed
 from frazil.query.promql.histogram_text import histogram_text
 from frazil.query.promql.kernels import groups
@@ -29,8 +29,7 @@ from frazil.query.promql.notes import (
     bad_quantile,
     ignored_in_aggregation,
     mixed_schemas,
-    reconciled,
-    reset_collision,
+    note_total,
 )
 from frazil.query.promql.numbers import positional
 from frazil.query.promql.points import LabelSet
@@ -84,7 +83,7 @@ def aggregate(
 ) -> Vector:
     """Evaluate an aggregation of a vector."""
     if isinstance(parameter, str):
-        return _value_counts(aggregation, vector, parameter)
+        return _value_counts(aggregation, vector, parameter, evaluation)
     if aggregation.operator in CHOICES and parameter is not None:
         _check_choice(aggregation, parameter)
         if not len(parameter) or parameter.max() < 1:
@@ -159,11 +158,7 @@ def _histogram_sum(
         )
         mixed_schemas(grouped.notes, metric_name(grouped.vector.labels[other]), grouped.begin)
         return None
-    if total.is_reconciled:
-        reconciled(grouped.notes, "aggregation", grouped.begin)
-    hints = {each.hint for each in points}
-    if ResetHint.RESET in hints and ResetHint.NOT_RESET in hints:
-        reset_collision(grouped.notes, "aggregation", grouped.begin)
+    note_total(grouped.notes, points, total, grouped.begin)
     return total.histogram
 
 
@@ -261,7 +256,9 @@ def _ranks(operator: str, values: Floats, available: Flags) -> Longs:
     return ranks
 
 
-def _value_counts(aggregation: Aggregation, vector: Vector, name: str) -> Vector:
+def _value_counts(
+    aggregation: Aggregation, vector: Vector, name: str, evaluation: Evaluation
+) -> Vector:
     """How many series have each value, which becomes a label."""
     if not name or not is_text(name):
         literal = aggregation.parameter
@@ -273,8 +270,10 @@ def _value_counts(aggregation: Aggregation, vector: Vector, name: str) -> Vector
             key = _key(with_labels(labels, {name: text}), aggregation)
             if not aggregation.is_without:
                 key = with_labels(key, {name: text})
-            count = counts.setdefault(key, np.zeros(vector.steps))
-            count[steps] += 1
+            if key not in counts:
+                evaluation.count(vector.steps)
+                counts[key] = np.zeros(vector.steps)
+            counts[key][steps] += 1
     if not counts:
         return empty(vector.steps)
     values = np.array(list(counts.values()))

@@ -136,9 +136,12 @@ def between_vectors(
     both = any_along(many.present, 0) & any_along(one.present, 0)
     ones = _by_signature(one, operation.matching)
     _check_one_side(operation, one, ones, both)
+    manies = _by_signature(many, operation.matching)
+    size = sum(len(rows) * len(ones.get(signature, ())) for signature, rows in manies.items())
+    evaluation.count(size * left.steps)
     pairs = [
         (row, other, signature)
-        for signature, rows in _by_signature(many, operation.matching).items()
+        for signature, rows in manies.items()
         for row in rows
         for other in ones.get(signature, ())
     ]

@@ -20,7 +20,6 @@ from frazil.query.promql.notes import Notes, bad_quantile
 from frazil.query.promql.numbers import short
 from frazil.query.promql.points import LabelSet
 from frazil.query.promql.vectors import Vector, floats, stacked
-from frazil.results import CancelToken
 
 _PROBLEMS: dict[Problem, str] = {
     "no result": "input to histogram_quantile has NaN observations, result is NaN",
@@ -50,10 +49,13 @@ class Distributions:
     classic: _Classic
     native: Vector
     native_present: Flags
-    notes: Notes
-    cancel: CancelToken
+    evaluation: Evaluation
     begin: int
-    times: Longs
+
+    @property
+    def notes(self) -> Notes:
+        """Where trouble with them is told."""
+        return self.evaluation.notes
 
 
 def _bound(text: str) -> float | None:
@@ -89,9 +91,7 @@ def distributions_of(vector: Vector, evaluation: Evaluation, begin: int) -> Dist
             for other in rows:
                 are_floats[other] &= ~both
     classic = _classic(vector, buckets, are_floats)
-    return Distributions(
-        classic, vector, native_present, notes, evaluation.cancel, begin, evaluation.times
-    )
+    return Distributions(classic, vector, native_present, evaluation, begin)
 
 
 def _classic(
@@ -140,7 +140,7 @@ def _note_fixes(distributions: Distributions, fixes: Floats) -> None:
         distributions.notes.fixed(
             metric_name(distributions.classic.labels[row]),
             distributions.begin,
-            int(distributions.times[step]),
+            int(distributions.evaluation.times[step]),
             float(least),
             float(greatest),
             float(most),
@@ -174,7 +174,7 @@ def _of_native(
     values = np.zeros(present.shape)
     if native.histograms is not None:
         for row, step in zip(*np.nonzero(present), strict=True):
-            distributions.cancel.check()
+            distributions.evaluation.cancel.check()
             value, problem = function(native.histograms[row, step], int(step))
             values[row, step] = value
             if problem:
@@ -192,6 +192,7 @@ def many_quantiles(
     found = []
     for q, begin in zip(qs, begins, strict=True):
         for value in np.unique(q):
+            distributions.evaluation.count(distributions.native.present.size)
             steps = np.isnan(q) if math.isnan(value) else q == value
             vector = quantiles(distributions, np.where(steps, q, 0.5), begin)
             vector.labels = [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -56,12 +57,12 @@ class NativeHistogram:
         return self.schema == CUSTOM_SCHEMA
 
 
-Histogram = NativeHistogram
-Buckets = BucketCounts
-
-
 def buckets_of(first: int, counts: Counts) -> BucketCounts:
     """Return buckets without the zeros at either end."""
+    if not len(counts):
+        return NO_BUCKETS
+    if counts[0] != 0 and counts[-1] != 0:
+        return BucketCounts(first, counts)
     filled = np.flatnonzero(counts)
     if not len(filled):
         return NO_BUCKETS
@@ -89,33 +90,53 @@ class Slices(NamedTuple):
     counts: Counts
 
 
+BOUNDS_CACHED = 4_096
+"""Layouts of buckets whose bounds are remembered: histograms of a series share one."""
+
+
+@lru_cache(BOUNDS_CACHED)
+def _bounds(schema: int, bounds: tuple[float, ...], first: int, count: int) -> Counts:
+    """The bounds of neighbouring buckets: one more than there are buckets."""
+    layout = NativeHistogram(schema=schema, count=0.0, sum=0.0, bounds=bounds)
+    found = np.array([upper_bound(layout, first + at) for at in range(-1, count)])
+    found.flags.writeable = False
+    return found
+
+
 def slices_of(histogram: NativeHistogram) -> Slices:
     """Return all buckets but empty ones."""
-    rows = []
-    negative, positive = histogram.negative, histogram.positive
-    for at in range(len(negative.counts) - 1, -1, -1):
-        index = negative.first + at
-        bounds = -upper_bound(histogram, index), -upper_bound(histogram, index - 1)
-        rows.append((*bounds, negative.counts[at]))
+    lower, upper, counts = [], [], []
+    for buckets, is_negative in ((histogram.negative, True), (histogram.positive, False)):
+        if not len(buckets.counts):
+            continue
+        bounds = _bounds(histogram.schema, histogram.bounds, buckets.first, len(buckets.counts))
+        if is_negative:
+            bounds = -bounds[::-1]
+        lower.append(bounds[:-1])
+        upper.append(bounds[1:])
+        counts.append(buckets.counts[::-1] if is_negative else buckets.counts)
     if histogram.zero_count != 0 and not histogram.is_custom:
-        rows.append((-histogram.zero_threshold, histogram.zero_threshold, histogram.zero_count))
-    for at, count in enumerate(positive.counts):
-        index = positive.first + at
-        rows.append((upper_bound(histogram, index - 1), upper_bound(histogram, index), count))
-    filled = np.array([row for row in rows if row[2] != 0], np.float64).reshape(-1, 3)
-    return Slices(filled[:, 0], filled[:, 1], filled[:, 2])
+        place = 1 if len(histogram.negative.counts) else 0
+        threshold = histogram.zero_threshold
+        lower.insert(place, np.array((-threshold,)))
+        upper.insert(place, np.array((threshold,)))
+        counts.insert(place, np.array((histogram.zero_count,)))
+    if not counts:
+        return Slices(np.empty(0), np.empty(0), np.empty(0))
+    amounts = np.concatenate(counts)
+    filled = amounts != 0
+    return Slices(np.concatenate(lower)[filled], np.concatenate(upper)[filled], amounts[filled])
 
 
 def scaled(histogram: NativeHistogram, factor: float) -> NativeHistogram:
     """Return a histogram with all numbers multiplied."""
-    return replace(
+    whole = np.array((histogram.count, histogram.sum, histogram.zero_count)) * factor
+    return with_numbers(
         histogram,
-        count=histogram.count * factor,
-        sum=histogram.sum * factor,
-        zero_count=histogram.zero_count * factor,
-        positive=buckets_of(histogram.positive.first, histogram.positive.counts * factor),
-        negative=buckets_of(histogram.negative.first, histogram.negative.counts * factor),
-        hint=ResetHint.GAUGE if factor < 0 else histogram.hint,
+        whole,
+        buckets_of(histogram.positive.first, histogram.positive.counts * factor),
+        buckets_of(histogram.negative.first, histogram.negative.counts * factor),
+        ResetHint.GAUGE if factor < 0 else histogram.hint,
     )
 
 
@@ -127,20 +148,38 @@ def divided(histogram: NativeHistogram, divisor: float) -> NativeHistogram:
         if divisor != 0:
             positive = buckets_of(histogram.positive.first, histogram.positive.counts / divisor)
             negative = buckets_of(histogram.negative.first, histogram.negative.counts / divisor)
-    return replace(
-        histogram,
+    hint = ResetHint.GAUGE if divisor < 0 else histogram.hint
+    return with_numbers(histogram, whole, positive, negative, hint)
+
+
+def with_numbers(
+    histogram: NativeHistogram,
+    whole: Counts,
+    positive: BucketCounts,
+    negative: BucketCounts,
+    hint: ResetHint,
+) -> NativeHistogram:
+    """Return a histogram of the same layout with other numbers: count, sum, zero count, buckets."""
+    # `replace` would take five times as long, for each point of a query.
+    return NativeHistogram(
+        schema=histogram.schema,
         count=float(whole[0]),
         sum=float(whole[1]),
+        zero_threshold=histogram.zero_threshold,
         zero_count=float(whole[2]),
         positive=positive,
         negative=negative,
-        hint=ResetHint.GAUGE if divisor < 0 else histogram.hint,
+        bounds=histogram.bounds,
+        hint=hint,
     )
 
 
 def with_hint(histogram: NativeHistogram, hint: ResetHint) -> NativeHistogram:
     """Return a histogram with another hint."""
-    return histogram if histogram.hint is hint else replace(histogram, hint=hint)
+    if histogram.hint is hint:
+        return histogram
+    whole = np.array((histogram.count, histogram.sum, histogram.zero_count))
+    return with_numbers(histogram, whole, histogram.positive, histogram.negative, hint)
 
 
 def is_equal(one: NativeHistogram, other: NativeHistogram) -> bool:

@@ -16,7 +16,9 @@ from frazil.query.promql.histogram import (
     ResetHint,
     buckets_of,
     upper_bound,
+    with_numbers,
 )
+from frazil.query.promql.kernels.arrays import Flags, Longs
 
 Combination = Callable[[Counts], Counts]
 """One row of numbers from several."""
@@ -97,14 +99,12 @@ def _stacked(
     whole = np.array([(each.count, each.sum, each.zero_count) for each in histograms])
     total = sum_up(np.hstack((whole, positive, negative)))
     middle = 3 + positive.shape[1]
-    return replace(
+    return with_numbers(
         histograms[0],
-        count=float(total[0]),
-        sum=float(total[1]),
-        zero_count=float(total[2]),
-        positive=buckets_of(positive_first, total[3:middle]),
-        negative=buckets_of(negative_first, total[middle:]),
-        hint=hint,
+        total,
+        buckets_of(positive_first, total[3:middle]),
+        buckets_of(negative_first, total[middle:]),
+        hint,
     )
 
 
@@ -113,6 +113,11 @@ def _grid(rows: Sequence[BucketCounts]) -> tuple[int, Counts]:
     filled = [row for row in rows if len(row.counts)]
     if not filled:
         return 0, np.zeros((len(rows), 0))
+    if (
+        all(row.first == filled[0].first for row in rows)
+        and len({len(row.counts) for row in rows}) == 1
+    ):
+        return filled[0].first, np.array([row.counts for row in rows])
     first = min(row.first for row in filled)
     end = max(row.first + len(row.counts) for row in filled)
     grid = np.zeros((len(rows), end - first))
@@ -223,6 +228,15 @@ def _begin_below(histogram: NativeHistogram, buckets: BucketCounts, threshold: f
     ):
         count += 1
     return count
+
+
+def find_resets(begins: Longs, stops: Longs, histograms: Sequence[NativeHistogram]) -> Flags:
+    """Return which points begin their counter anew, but for the first of each series."""
+    found = np.zeros(len(histograms), np.bool_)
+    for begin, stop in zip(begins, stops, strict=True):
+        for at in range(begin + 1, stop):
+            found[at] = is_reset(histograms[at], histograms[at - 1])
+    return found
 
 
 def is_reset(current: NativeHistogram, previous: NativeHistogram) -> bool:

@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 import re2
 
+from frazil.errors import TooLarge
 from frazil.query.promql.failures import FailedQuery
 from frazil.query.promql.kernels.arrays import Flags, any_along
 from frazil.query.promql.labels import NAME, is_text, label, with_labels
 from frazil.query.promql.points import LabelMatcher, LabelSet
 from frazil.query.promql.vectors import Vector, floats, merged
+
+LETTERS_MAX = 65_536
+"""Letters of a label that a query makes."""
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\{(\w+)\}|(\w+))", re.ASCII)
 _QUIET = re2.Options()
@@ -34,8 +38,12 @@ def label_replaced(
     _check_name(target, "invalid destination label name in label_replace(): ")
 
     def change(labels: LabelSet) -> str | None:
-        match = compiled.search(label(labels, source))
-        return None if match is None else _expanded(replacement, match)
+        text = label(labels, source)
+        match = compiled.search(text)
+        if match is None:
+            return None
+        _check_length(len(replacement) + replacement.count("$") * len(text))
+        return _expanded(replacement, match)
 
     return _relabelled(vector, target, change)
 
@@ -43,6 +51,11 @@ def label_replaced(
 def _check_name(name: str, message: str) -> None:
     if not name or not is_text(name):
         raise FailedQuery(f"{message}{name}")
+
+
+def _check_length(letters: int) -> None:
+    if letters > LETTERS_MAX:
+        raise TooLarge(f"a label would have {letters} letters, more than {LETTERS_MAX}")
 
 
 def _expanded(replacement: str, match: Any) -> str:
@@ -65,9 +78,13 @@ def label_joined(vector: Vector, target: str, separator: str, sources: Sequence[
     for source in sources:
         _check_name(source, "invalid source label name in label_join(): ")
     _check_name(target, "invalid destination label name in label_join(): ")
-    return _relabelled(
-        vector, target, lambda labels: separator.join(label(labels, name) for name in sources)
-    )
+
+    def join(labels: LabelSet) -> str:
+        values = [label(labels, name) for name in sources]
+        _check_length(sum(map(len, values)) + len(values) * len(separator))
+        return separator.join(values)
+
+    return _relabelled(vector, target, join)
 
 
 def _relabelled(vector: Vector, target: str, change: Callable[[LabelSet], str | None]) -> Vector:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import TypeVar
 
 from frazil.query.promql.points import LabelSet
+
+Key = TypeVar("Key", bound=Hashable)
 
 NAME = "__name__"
 BUCKET = "le"
@@ -57,7 +60,7 @@ def is_text(name: str) -> bool:
     return "\ufffd" not in name
 
 
-def group_numbers(keys: Iterable[LabelSet]) -> tuple[list[int], list[LabelSet]]:
+def group_numbers(keys: Iterable[Key]) -> tuple[list[int], list[Key]]:
     """Number keys in the order of their first appearance; equal ones get the same number."""
-    numbers: dict[LabelSet, int] = {}
+    numbers: dict[Key, int] = {}
     return [numbers.setdefault(key, len(numbers)) for key in keys], list(numbers)

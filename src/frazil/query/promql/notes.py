@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from frazil.query.promql.histogram import NativeHistogram, ResetHint
+from frazil.query.promql.histogram_sums import Combined
 from frazil.query.promql.labels import quoted
 from frazil.query.promql.numbers import short
 
@@ -139,6 +141,17 @@ def reconciled(notes: Notes, operation: str, begin: int) -> None:
 def reset_collision(notes: Notes, operation: str, begin: int) -> None:
     """Histograms after a reset and not after one were put together."""
     notes.warn(f"conflicting counter resets during histogram {operation}", begin)
+
+
+def note_total(
+    notes: Notes, points: Sequence[NativeHistogram], total: Combined, begin: int
+) -> None:
+    """What there is to say of a sum or mean of histograms."""
+    if total.is_reconciled:
+        reconciled(notes, "aggregation", begin)
+    hints = {each.hint for each in points}
+    if ResetHint.RESET in hints and ResetHint.NOT_RESET in hints:
+        reset_collision(notes, "aggregation", begin)
 
 
 def bad_quantile(notes: Notes, q: float, begin: int) -> None:

@@ -33,6 +33,7 @@ from frazil.query.promql.tokens import (
     TRIM_SIGNS,
     UNITS_MS,
     TokenCursor,
+    experiment_in,
     outline_of,
     readable_by_parser,
     tokens_of,
@@ -74,6 +75,9 @@ def parse(query: str) -> Expression:
     except OverflowError as error:
         raise Malformed(too_long) from error
     except ValueError as error:
+        experiment = experiment_in(tokens)
+        if experiment is not None:
+            raise UnsupportedQuery(f"{experiment}: experimental and not evaluated") from error
         raise Malformed(f"invalid PromQL: {error}") from error
     try:
         return _Reader(TokenCursor(outline)).read(tree, 0)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from frazil.query.promql.failures import FailedQuery
-from frazil.query.promql.histogram import NativeHistogram, ResetHint, is_equal
+from frazil.query.promql.histogram import NativeHistogram, is_equal
 from frazil.query.promql.histogram_sums import averaged, is_reset, summed
 from frazil.query.promql.kernels import over_time
 from frazil.query.promql.kernels.arrays import Floats, Longs, given
@@ -19,8 +19,7 @@ from frazil.query.promql.notes import (
     ignored_in_range,
     mixed_samples,
     mixed_schemas,
-    reconciled,
-    reset_collision,
+    note_total,
 )
 from frazil.query.promql.range_windows import HistogramCell, RangeWindows
 from frazil.query.promql.rate_functions import gains, last_gains
@@ -54,11 +53,7 @@ def _histogram_total(
     if total is None:
         mixed_schemas(windows.notes, windows.name(cell.row), windows.begin)
         return None
-    if total.is_reconciled:
-        reconciled(windows.notes, "aggregation", windows.begin)
-    hints = {each.hint for each in points}
-    if ResetHint.RESET in hints and ResetHint.NOT_RESET in hints:
-        reset_collision(windows.notes, "aggregation", windows.begin)
+    note_total(windows.notes, points, total, windows.begin)
     return total.histogram
 
 

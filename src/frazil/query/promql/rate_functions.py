@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from frazil.query.promql.histogram import (
@@ -11,7 +13,14 @@ from frazil.query.promql.histogram import (
     scaled,
     with_hint,
 )
-from frazil.query.promql.histogram_sums import Combined, added, is_reset, subtracted, summed
+from frazil.query.promql.histogram_sums import (
+    Combined,
+    added,
+    find_resets,
+    is_reset,
+    subtracted,
+    summed,
+)
 from frazil.query.promql.kernels.arrays import Flags, Floats, any_along
 from frazil.query.promql.kernels.over_time import sums
 from frazil.query.promql.kernels.rates import (
@@ -56,11 +65,32 @@ def gains(windows: RangeWindows, is_counter: bool, is_rate: bool) -> Vector:
         _note_gauges(windows, present)
     histograms = windows.room()
     if histograms is not None:
+        traits = _traits(windows, is_counter)
         for cell in windows.histogram_cells():
-            found = _histogram_gain(windows, cell, is_counter, is_rate)
+            found = _histogram_gain(windows, cell, traits, is_counter, is_rate)
             histograms[cell.row, cell.step] = found
             present[cell.row, cell.step] = found is not None
     return windows.result(values, present, histograms)
+
+
+class _Traits(NamedTuple):
+    """What is known of all histograms, so that not every window looks for it."""
+
+    resets: Flags
+    is_one_schema: bool
+    has_gauges: bool
+
+
+def _traits(windows: RangeWindows, is_counter: bool) -> _Traits:
+    rows = windows.histograms
+    resets = np.zeros(len(rows.histograms), np.bool_)
+    if is_counter:
+        resets = find_resets(rows.begins, rows.stops, rows.histograms)
+    return _Traits(
+        resets,
+        len({each.is_custom for each in rows.histograms}) < 2,
+        any(each.hint is ResetHint.GAUGE for each in rows.histograms),
+    )
 
 
 def _note_mixed(windows: RangeWindows) -> None:
@@ -91,7 +121,7 @@ def _sum_deltas(windows: RangeWindows, values: Floats, present: Flags, is_rate: 
 
 
 def _histogram_gain(
-    windows: RangeWindows, cell: HistogramCell, is_counter: bool, is_rate: bool
+    windows: RangeWindows, cell: HistogramCell, traits: _Traits, is_counter: bool, is_rate: bool
 ) -> NativeHistogram | None:
     seconds = windows.range_ms / 1000 if is_rate else 1.0
     if is_counter and windows.ranges.is_delta[cell.row]:
@@ -103,7 +133,7 @@ def _histogram_gain(
     points = windows.seen(cell)
     if len(points) < 2:
         return None
-    gain = _histogram_difference(windows, cell, points, is_counter)
+    gain = _histogram_difference(windows, cell, points, traits, is_counter)
     if gain is None:
         return None
     times = windows.histograms.times
@@ -120,25 +150,28 @@ def _histogram_gain(
 
 
 def _histogram_difference(
-    windows: RangeWindows, cell: HistogramCell, points: list[NativeHistogram], is_counter: bool
+    windows: RangeWindows,
+    cell: HistogramCell,
+    points: list[NativeHistogram],
+    traits: _Traits,
+    is_counter: bool,
 ) -> NativeHistogram | None:
     """The last histogram less the first, plus those before a reset."""
-    _note_hints(windows, cell, points, is_counter)
-    if any(each.is_custom != points[-1].is_custom for each in points[1:]):
+    if traits.has_gauges or not is_counter:
+        _note_hints(windows, cell, points, is_counter)
+    if not traits.is_one_schema and any(
+        each.is_custom != points[-1].is_custom for each in points[1:]
+    ):
         _note_schemas(windows, cell)
         return None
-    previous = points[0]
-    if is_counter and is_reset(points[1], previous):
-        second = points[1]
-        previous = NativeHistogram(schema=second.schema, count=0.0, sum=0.0, bounds=second.bounds)
-    total = _noted(windows, cell, subtracted(points[-1], previous), "subtraction")
-    if is_counter:
-        for point in points[1:]:
-            if total is None:
-                return None
-            if is_reset(point, previous):
-                total = _noted(windows, cell, added(total, previous), "addition")
-            previous = point
+    first, second = points[0], points[1]
+    if traits.resets[cell.low + 1]:
+        first = NativeHistogram(schema=second.schema, count=0.0, sum=0.0, bounds=second.bounds)
+    total = _noted(windows, cell, subtracted(points[-1], first), "subtraction")
+    for at in np.flatnonzero(traits.resets[cell.low + 2 : cell.high]):
+        if total is None:
+            return None
+        total = _noted(windows, cell, added(total, points[at + 1]), "addition")
     return None if total is None else with_hint(total, ResetHint.GAUGE)
 
 

@@ -38,6 +38,7 @@ _TOKEN = re.compile(
 TRIM_SIGNS = frozenset(("</", ">/"))
 _CLAUSES = frozenset(("by", "without", "on", "ignoring", "group_left", "group_right"))
 _FILLS = frozenset(("fill", "fill_left", "fill_right"))
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "^", "("))
 _OPENING = {"(": ")", "{": "}", "[": "]"}
 _WORDS = frozenset(("and", "or", "unless", "atan2"))
 _SIGNS = frozenset(("+", "-", "*", "/", "%", "^", "==", "!=", ">", "<", ">=", "<=", ">/", "</"))
@@ -172,6 +173,20 @@ def readable_by_parser(query: str, tokens: Sequence[PromqlToken]) -> str:
         if token.text in TRIM_SIGNS:
             letters[token.begin + 1] = " "
     return "".join(letters)
+
+
+def experiment_in(tokens: Sequence[PromqlToken]) -> str | None:
+    """Return which experimental syntax a text has that promql-parser does not know."""
+    for at, token in enumerate(tokens[1:], start=1):
+        if token.text in ("anchored", "smoothed") and tokens[at - 1].text in ("]", "}"):
+            return f"the modifier {token.text}"
+        if token.text == "[":
+            inside = tokens[at + 1 : _after_group(tokens, at) - 1]
+            if any(each.text in _ARITHMETIC or each.kind == "name" for each in inside):
+                return "arithmetic in durations"
+        if token.text == "offset" and "(" in [each.text for each in tokens[at + 1 : at + 3]]:
+            return "arithmetic in durations"
+    return None
 
 
 def unquoted(literal: str) -> str:

@@ -104,8 +104,10 @@ def stacked(vectors: Sequence[Vector]) -> Vector:
 
 
 def merged(vector: Vector) -> Vector:
-    """Make series with the same labels one. Two of them with a value at one step are an error."""
-    numbers, keys = group_numbers(vector.labels)
+    """Make series with the same labels one. Two of them with a value at one step are an error. A
+    series that keeps its name stays apart from one that will lose it."""
+    pairs = zip(vector.labels, vector.unnamed.tolist(), strict=True)
+    numbers, keys = group_numbers(pairs)
     if len(keys) == len(numbers):
         return vector
     rows = np.array(numbers)
@@ -115,14 +117,13 @@ def merged(vector: Vector) -> Vector:
         raise FailedQuery(SAME_LABELS)
     values = np.zeros((len(keys), vector.steps))
     histograms = None if vector.histograms is None else no_histograms(values.shape)
-    unnamed = np.zeros(len(keys), np.bool_)
     for row, into in enumerate(numbers):
         here = vector.present[row]
         values[into, here] = vector.values[row, here]
-        unnamed[into] |= vector.unnamed[row]
         if histograms is not None and vector.histograms is not None:
             histograms[into, here] = vector.histograms[row, here]
-    return Vector(keys, values, counts > 0, unnamed, histograms)
+    unnamed = np.array([is_unnamed for _, is_unnamed in keys], np.bool_)
+    return Vector([labels for labels, _ in keys], values, counts > 0, unnamed, histograms)
 
 
 def without_names(vector: Vector) -> Vector:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from frazil.query.promql.evaluate import evaluate_range
+from frazil.query.promql.kernels.rates import stretched
 from frazil.query.promql.points import LabelMatcher, PointSet
 
 _QUERIES = (
@@ -33,5 +34,6 @@ class _FewPoints:
 
 def warm_promql() -> None:
     """Compile the kernels of queries, or load them from the cache on disk."""
+    stretched(0, 1, 2, 0, 1, 1.0, 0.0)
     for query in _QUERIES:
         evaluate_range(query, _FewPoints(), 2, 3, 1)

@@ -15,11 +15,12 @@ from frazil.query import (
     answer_pieces,
     evaluate_instant,
     evaluate_range,
+    parse_promql,
     prettified,
-    query_tree,
     selections,
     series_count,
     series_exemplars,
+    syntax_json,
 )
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.prometheus.answers import CUT, answer, success
@@ -148,7 +149,7 @@ async def format_query(handler: Handler, request: DoorRequest) -> Response:
 async def parse_query(handler: Handler, request: DoorRequest) -> Response:
     """Return the syntax tree of a query."""
     text = _text(request)
-    return answer(success(await handler.run(lambda: query_tree(text))))
+    return answer(success(await handler.run(lambda: syntax_json(parse_promql(text)))))
 
 
 def _text(request: DoorRequest) -> str:
