@@ -216,7 +216,7 @@ class GroupRunner:
             self._sink.store(samples, is_read_next=is_read_next)
         except FrazilError as error:
             for run, _ in pending:
-                run.health, run.error = "err", f"its series could not be stored: {error}"
+                run.health, run.error = "err", f"storing its series: {error}"
             logger.warning(
                 "series of rules could not be stored",
                 extra={"group": self.group.name, "reason": str(error)},
