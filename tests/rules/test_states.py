@@ -7,7 +7,7 @@ import pytest
 from frazil.errors import Unavailable
 from frazil.results import CancelToken
 from frazil.rules.group_runner import GroupRunner
-from frazil.rules.samples import ALERT_STATE, ALERTS
+from frazil.rules.samples import ALERT_STATE, ALERTS, LabelPairs, RuleSample
 from frazil.rules.state.alert_state import RESOLVED_KEPT_MS
 from tests.rules.evaluating import (
     BEGIN_MS,
@@ -173,6 +173,10 @@ def test_a_restart_whose_first_query_fails_still_knows() -> None:
     assert step(runner, 5) == ["firing"]
 
 
+def ended_alerts(series: StoredSeries) -> list[tuple[LabelPairs, RuleSample]]:
+    return [item for item in series.last(ALERTS).items() if item[1].value is None]
+
+
 def test_a_changed_file_keeps_the_states_of_rules_that_stay() -> None:
     rows, series = Rows([row(a="x")]), StoredSeries()
     stays, goes = alert_rule(for_ms=STEP_MS), alert_rule(name="Other", for_ms=STEP_MS)
@@ -182,3 +186,5 @@ def test_a_changed_file_keeps_the_states_of_rules_that_stay() -> None:
     after.take_over(before)
     assert step(after, 1) == ["pending", "firing"]
     assert phases(after) == {"x": "firing"}
+    ended = {dict(labels)["alertname"] for labels, each in ended_alerts(series)}
+    assert ended == {"Other", "Slow"}, "of Slow, what said that it was pending"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from frazil.config.secrets import redact
 from frazil.errors import InvalidSetting
 from frazil.settings import RulesConfig
 
@@ -28,3 +29,8 @@ def test_what_cannot_work_is_refused(fields: dict[str, object], why: str) -> Non
 def test_receivers_are_alertmanagers_and_webhooks() -> None:
     assert not RulesConfig(files=["a.yml"]).has_receivers
     assert RulesConfig(webhooks=["https://user:password@host/path?key=1"]).has_receivers
+
+
+def test_passwords_of_receivers_are_not_displayed() -> None:
+    shown = redact(("rules", "webhooks"), ["https://user:pass@host/path?key=1", "http://host/"])
+    assert shown == ["https://user:***@host/path?key=***", "http://host/"]

@@ -35,6 +35,8 @@ def is_secret(keys: Keys) -> bool:
 
 def redact(keys: Keys, value: object) -> object:
     """Return the value as it may be displayed. References are not secret."""
+    if isinstance(value, list):
+        return [redact(keys, each) for each in value]
     if not isinstance(value, str):
         return value
     if is_secret(keys):

@@ -92,6 +92,8 @@ class GroupRunner:
         self._took_ms = 0.0
         self.missed_count = 0
         self._runs = [self._run_of(rule, settings) for rule in group.rules]
+        self._removed: list[_RuleRun] = []
+        """Rules that the group no longer has, whose series must be marked as ended."""
 
     def _run_of(self, rule: Rule, settings: GroupSettings) -> _RuleRun:
         rule = replace(rule, labels={**self.group.labels, **rule.labels})
@@ -116,6 +118,7 @@ class GroupRunner:
                 run.evaluated_ms, run.took_ms = before.evaluated_ms, before.took_ms
                 if run.alerts is not None and before.alerts is not None:
                     run.alerts.take_over(before.alerts)
+        self._removed = [*other._removed, *left]
         self._evaluated_ms, self._took_ms = other._evaluated_ms, other._took_ms
         self.missed_count = other.missed_count
 
@@ -131,6 +134,8 @@ class GroupRunner:
     def step(self, at_ms: int, cancel_token: CancelToken) -> list[AlertChange]:
         """Evaluate all rules as of a time. Returns the alerts that have changed."""
         begin_ns = self._clock.monotonic_ns()
+        self._end(self._removed, at_ms)
+        self._removed = []
         changes: list[AlertChange] = []
         pending: list[tuple[_RuleRun, list[RuleSample]]] = []
         for index, run in enumerate(self._runs):
@@ -147,7 +152,10 @@ class GroupRunner:
 
     def end(self, at_ms: int) -> None:
         """Mark all series as ended: the group was removed."""
-        ended = [(run, run.series.end(at_ms - self.query_offset_ms)) for run in self._runs]
+        self._end([*self._removed, *self._runs], at_ms)
+
+    def _end(self, runs: Sequence[_RuleRun], at_ms: int) -> None:
+        ended = [(run, run.series.end(at_ms - self.query_offset_ms)) for run in runs]
         self._store([each for each in ended if each[1]], is_read_next=False)
 
     def _evaluate(
@@ -208,7 +216,7 @@ class GroupRunner:
             self._sink.store(samples, is_read_next=is_read_next)
         except FrazilError as error:
             for run, _ in pending:
-                run.health, run.error = "err", f"its series could not be stored: {error}"
+                run.health, run.error = "err", f"storing its series: {error}"
             logger.warning(
                 "series of rules could not be stored",
                 extra={"group": self.group.name, "reason": str(error)},

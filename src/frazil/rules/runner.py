@@ -75,6 +75,8 @@ class RuleRunner:
         self._sink = sink
         self._read_stored = read_stored
         self._stored: StoredFor | None = None
+        self._is_restored = False
+        """The files were read once: rules that come later begin anew."""
         self._notifiers = notifiers
         self._clock = clock
         self._groups: list[_Scheduled] = []
@@ -196,10 +198,17 @@ class RuleRunner:
                 self._file_error = None
                 RELOADS.add(outcome="ok")
         if groups is not None:
-            self._replace_groups(groups, now_ms)
+            stored_for = _begin_anew if self._is_restored else self._stored_for
+            self._replace_groups(groups, now_ms, stored_for)
+            self._is_restored = self._file_error is None
         self._publish()
 
-    def _replace_groups(self, groups: Sequence[RuleGroup], now_ms: int) -> None:
+    def _replace_groups(
+        self,
+        groups: Sequence[RuleGroup],
+        now_ms: int,
+        stored_for: Callable[[AlertRule], StoredFor],
+    ) -> None:
         """Use other groups; rules that stay the same keep their states."""
         if self._config.watchdog and self._config.has_receivers:
             groups = [*groups, WATCHDOG]
@@ -207,7 +216,7 @@ class RuleRunner:
         self._groups = []
         for group in groups:
             runner = GroupRunner(
-                group, self._settings, self._evaluator, self._sink, self._stored_for, self._clock
+                group, self._settings, self._evaluator, self._sink, stored_for, self._clock
             )
             times = EvaluationTimes(group.file, group.name, runner.interval_ms, now_ms)
             known = before.pop((group.file, group.name), None)
@@ -266,3 +275,7 @@ class RuleRunner:
             notifiers=[],
             changes=list(self._history),
         )
+
+
+def _begin_anew(_: AlertRule) -> StoredFor:
+    return StoredFor({}, 0)

@@ -66,7 +66,7 @@ class LogSeries:
         while self._watermark(Signal.METRICS.topic) < end_offset:
             if self._clock.monotonic_ns() - begin_ns > VISIBLE_WAIT_MS * NS_PER_MS:
                 raise Unavailable(
-                    f"queries do not see them after {VISIBLE_WAIT_MS} ms; rules that read them "
-                    "use older ones"
+                    f"they are stored, but queries do not see them after {VISIBLE_WAIT_MS} ms; "
+                    "rules that read them use older ones"
                 )
             self._clock.sleep(POLL_S)
