@@ -98,7 +98,7 @@ def test_the_same_answers_from_every_tier(tmp_path: Path) -> None:
         for number, body in enumerate(requests):
             if number == half:
                 world.appender.append()
-            world._put("otlp_spans", body)
+            world.put("otlp_spans", body)
         world.show()
         hot = answers(ask)  # the view does not know yet what the lake has
         assert all(hot.values()), [name for name, answer in hot.items() if not answer]
