@@ -21,7 +21,14 @@ from bench.log import scratch_folder
 from bench.query import filled as filled_tier
 from bench.query import open_engine
 from bench.shop import BEGIN_NS, HOUR_NS, SERVICES, Shop
-from frazil.query import Engine, LogScalar, LogSelection, LogSteps, evaluate_logql, parse_logql
+from frazil.languages import (
+    LogScalar,
+    LogSelection,
+    LogSteps,
+    evaluate_logql,
+    parse_logql,
+)
+from frazil.query import Engine
 
 ROWS = 10_000_000
 ROUNDS = 9

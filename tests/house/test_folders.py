@@ -22,9 +22,9 @@ FOLDERS = {
         *("read", "pyspark"),
     ],
     "frazil.query": [
-        *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry", "promql"),
-        *("prometheus", "logql", "traceql"),
+        *("sql", "functions", "scan", "plan", "counts", "run", "search", "telemetry"),
     ],
+    "frazil.languages": ["promql", "prometheus", "logql", "traceql"],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
     "frazil.rules": ["template", "files", "state", "store", "notify"],
     "frazil.serve": [

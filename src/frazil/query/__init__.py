@@ -17,10 +17,6 @@
     counts/     cached row counts by distinct values
     run/        planning and running in worker processes
     search/     the search box, filters, facets
-    promql/     PromQL, evaluated over sorted points
-    prometheus/ the tables as series of Prometheus
-    logql/      LogQL over logs, for Loki's clients
-    traceql/    TraceQL: find traces, metrics of spans
     telemetry/  logs, traces, services and metrics, by SQL
 
 Threads: any thread may start a query; its result belongs to one reader. Every text is parsed,
@@ -29,61 +25,27 @@ memory, or when its client leaves. The process of the engine runs no query and l
 """
 
 from frazil.query.engine import Engine
+from frazil.query.functions.label_names import label_name
 from frazil.query.load_queries import first_rows, open_row_select
-from frazil.query.logql.fields import detected_fields as detected_field_list
-from frazil.query.logql.labels import STREAM_LABELS, level_of
-from frazil.query.logql.log_tail import LogqlTail
-from frazil.query.logql.log_tail import before as records_before
-from frazil.query.logql.metric_query import evaluate as evaluate_logql
-from frazil.query.logql.parser import parse_logql, parse_selection
-from frazil.query.logql.pipeline import LogLine
-from frazil.query.logql.records import LineSpan, ReadRows, find_lines
-from frazil.query.logql.render import logql_text
-from frazil.query.logql.series import (
-    SERIES_MAX,
-    LabelKey,
-    LineSeries,
-    LogScalar,
-    LogSteps,
-    label_key,
-    sample_text,
-)
-from frazil.query.logql.streams import (
-    EVERY_STREAM,
-    StreamTotals,
-    exact_conditions,
-    label_values,
-    stream_label_names,
-    stream_labels,
-    stream_totals,
-    volume_by_step,
-)
-from frazil.query.logql.syntax import LogSelection
-from frazil.query.logql.units import duration_ns
 from frazil.query.plan.plan import QueryColumns
-from frazil.query.prometheus.answer_json import answer_pieces, series_count
-from frazil.query.prometheus.directory import MetricDirectory
-from frazil.query.prometheus.exemplars import SeriesExemplars, series_exemplars
-from frazil.query.prometheus.labels import KnownLabels
-from frazil.query.prometheus.names import unescaped
-from frazil.query.prometheus.selectors import selector_matchers
-from frazil.query.prometheus.series_listing import SeriesListing
-from frazil.query.prometheus.table_points import TablePointSource
-from frazil.query.promql.answer import Answer as PromqlAnswer
-from frazil.query.promql.evaluate import evaluate_instant, evaluate_range, selections
-from frazil.query.promql.evaluation import PromqlLimits
-from frazil.query.promql.failures import FailedQuery, UnsupportedQuery
-from frazil.query.promql.parser import parse as parse_promql
-from frazil.query.promql.parser import prettified
-from frazil.query.promql.points import LabelMatcher, LabelSet
-from frazil.query.promql.syntax_json import syntax_json
 from frazil.query.run.fork_client import preload_workers
 from frazil.query.scan.external import ExternalSource, ListedTable
 from frazil.query.scan.keyed_tables import KeyedViews, refuse_bare_names
 from frazil.query.search.cursor import Cursor
 from frazil.query.search.facets import Facet, FacetsAnswer, facets_of
 from frazil.query.search.fields import NamedField, ambiguity_notes, fields_of
-from frazil.query.search.filters import Ask, Filters, TimeRange, row_conditions
+from frazil.query.search.filters import (
+    EPOCH,
+    MICROSECOND,
+    Ask,
+    Filters,
+    TimeRange,
+    bounded,
+    row_conditions,
+)
+from frazil.query.search.filters import text as sql_text
+from frazil.query.search.filters import texts as sql_texts
+from frazil.query.search.filters import where as sql_where
 from frazil.query.search.hints import Hints, hints_of
 from frazil.query.search.render import search_sql
 from frazil.query.search.to_sql import query_conditions, query_names
@@ -148,6 +110,7 @@ from frazil.query.telemetry.traces import (
     TraceSummary,
     find_traces,
     find_traces_by_id,
+    parents_of,
     spans_of_trace,
     subtree,
     summaries,
@@ -155,6 +118,7 @@ from frazil.query.telemetry.traces import (
 )
 from frazil.query.telemetry.traces import conditions_of as span_conditions
 from frazil.query.telemetry.typed_spans import (
+    JsonValue,
     TypedMap,
     TypedSpan,
     TypedValue,
@@ -163,51 +127,17 @@ from frazil.query.telemetry.typed_spans import (
 )
 from frazil.query.telemetry.volume import Volume, volumes
 from frazil.query.telemetry.waterfall import Line, waterfall
-from frazil.query.traceql.compare import compare_spans
-from frazil.query.traceql.metrics import span_metrics
-from frazil.query.traceql.nodes import (
-    CompareStage,
-    FieldExpression,
-    FieldLiteral,
-    FieldOperation,
-    SpanAttribute,
-    SpanIntrinsic,
-    SpansetFilter,
-    SpansetPipeline,
-    TraceqlQuery,
-    spans_with,
-)
-from frazil.query.traceql.parser import parse_traceql
-from frazil.query.traceql.search import (
-    FoundSpan,
-    FoundSpanset,
-    FoundTrace,
-    find_by_traceql,
-    find_trace_ids,
-    spans_of_traces,
-)
-from frazil.query.traceql.series import (
-    SpanExemplar,
-    StepRange,
-    TraceqlSeries,
-    step_range,
-    whole_range,
-)
-from frazil.query.traceql.tags import INTRINSIC_TAGS, TagValue, tag_names, tag_of, tag_values
 from frazil.query.view_statements import register_views
 from frazil.query.warm_up import warm
 
 __all__ = [
-    "EVERY_STREAM",
-    "INTRINSIC_TAGS",
+    "EPOCH",
     "LOG_COLUMNS",
-    "SERIES_MAX",
-    "STREAM_LABELS",
+    "MICROSECOND",
     "TRACE_SPANS_MAX",
     "Around",
     "Ask",
     "Bar",
-    "CompareStage",
     "Comparison",
     "Cursor",
     "Dependency",
@@ -217,65 +147,33 @@ __all__ = [
     "ExternalSource",
     "Facet",
     "FacetsAnswer",
-    "FailedQuery",
     "Failure",
-    "FieldExpression",
-    "FieldLiteral",
-    "FieldOperation",
     "Filters",
-    "FoundSpan",
-    "FoundSpanset",
-    "FoundTrace",
     "Heatmap",
     "Hints",
+    "JsonValue",
     "KeyedStore",
     "KeyedViews",
-    "KnownLabels",
     "Label",
-    "LabelKey",
-    "LabelMatcher",
-    "LabelSet",
     "Latency",
     "Line",
-    "LineSeries",
-    "LineSpan",
     "ListedTable",
     "LogFilter",
-    "LogLine",
     "LogPattern",
     "LogRow",
-    "LogScalar",
-    "LogSelection",
-    "LogSteps",
-    "LogqlTail",
     "Metric",
-    "MetricDirectory",
     "NamedField",
     "Outline",
     "Pages",
     "PatternsAnswer",
-    "PromqlAnswer",
-    "PromqlLimits",
     "QueryColumns",
-    "ReadRows",
     "Selection",
     "Series",
     "SeriesAnswer",
-    "SeriesExemplars",
-    "SeriesListing",
     "Service",
     "ServiceStep",
-    "SpanAttribute",
-    "SpanExemplar",
     "SpanFilter",
-    "SpanIntrinsic",
     "SpanNode",
-    "SpansetFilter",
-    "SpansetPipeline",
-    "StepRange",
-    "StreamTotals",
-    "TablePointSource",
-    "TagValue",
     "Tail",
     "TailRows",
     "TimeRange",
@@ -284,51 +182,35 @@ __all__ = [
     "TraceFilter",
     "TraceOrder",
     "TraceSummary",
-    "TraceqlQuery",
-    "TraceqlSeries",
     "TypedMap",
     "TypedSpan",
     "TypedValue",
-    "UnsupportedQuery",
     "Volume",
     "ambiguity_notes",
-    "answer_pieces",
+    "bounded",
     "cluster_lines",
     "compare",
-    "compare_spans",
     "dependencies",
     "deployments",
-    "detected_field_list",
-    "duration_ns",
-    "evaluate_instant",
-    "evaluate_logql",
-    "evaluate_range",
-    "exact_conditions",
     "exemplars",
     "facets",
     "facets_of",
     "failures",
     "fields_of",
-    "find_by_traceql",
     "find_in_trace",
-    "find_lines",
     "find_logs",
-    "find_trace_ids",
     "find_traces",
     "find_traces_by_id",
     "first_rows",
     "hints_of",
     "histogram",
-    "label_key",
-    "label_values",
+    "label_name",
     "latencies",
     "latency_heatmap",
-    "level_of",
     "log_conditions",
     "log_pages",
     "log_patterns",
     "log_rows",
-    "logql_text",
     "logs_around",
     "logs_of_trace",
     "masked_lines",
@@ -340,52 +222,31 @@ __all__ = [
     "operation_names",
     "orphan_counts",
     "outline",
-    "parse_logql",
-    "parse_promql",
-    "parse_selection",
-    "parse_traceql",
+    "parents_of",
     "preload_workers",
-    "prettified",
     "query_conditions",
     "query_names",
-    "records_before",
     "refuse_bare_names",
     "register_tables",
     "register_views",
     "resource_spans",
     "row_conditions",
-    "sample_text",
     "search_sql",
-    "selections",
-    "selector_matchers",
-    "series_count",
-    "series_exemplars",
     "service_names",
     "service_steps",
     "services",
     "span_conditions",
-    "span_metrics",
     "span_of_trace",
     "spans_of_trace",
-    "spans_of_traces",
-    "spans_with",
-    "step_range",
-    "stream_label_names",
-    "stream_labels",
-    "stream_totals",
+    "sql_text",
+    "sql_texts",
+    "sql_where",
     "subtree",
     "summaries",
-    "syntax_json",
-    "tag_names",
-    "tag_of",
-    "tag_values",
     "trace",
     "trace_dots",
     "typed_spans",
-    "unescaped",
-    "volume_by_step",
     "volumes",
     "warm",
     "waterfall",
-    "whole_range",
 ]

@@ -10,11 +10,7 @@ def warm() -> None:
 
     from frazil.query.counts.group_count import count_distinct
     from frazil.query.functions.register import warm_functions
-    from frazil.query.prometheus.warm_series import warm_series
-    from frazil.query.promql.warm_promql import warm_promql
 
     warm_functions()
-    warm_promql()
-    warm_series()
     numbers = pa.array([1, 2])
     count_distinct([pa.record_batch({"texts": pa.array(["a", "é"]), "numbers": numbers})])

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 
 from frazil.errors import Malformed
-from frazil.model import Clock
-from frazil.query import (
+from frazil.languages import (
     KnownLabels,
     MetricDirectory,
     PromqlAnswer,
@@ -17,6 +16,7 @@ from frazil.query import (
     evaluate_range,
     prettified,
 )
+from frazil.model import Clock
 from frazil.results import CancelToken, Limits, Result
 from frazil.rules.samples import RuleSample, label_pairs
 

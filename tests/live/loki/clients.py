@@ -21,11 +21,11 @@ from urllib.parse import urlencode
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+from tests.languages.logql.rows import NUMBERS as SEVERITY_NUMBERS
+from tests.languages.logql.rows import RECORDS, SECOND_NS, SERVICES
 from tests.live.loki.programs import program
 from tests.live.loki.queries import LINES, NUMBERS
 from tests.live.loki.server import loki
-from tests.query.logql.rows import NUMBERS as SEVERITY_NUMBERS
-from tests.query.logql.rows import RECORDS, SECOND_NS, SERVICES
 from tests.serve.served import Served, served
 
 RUN_S = 120

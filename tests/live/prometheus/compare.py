@@ -20,14 +20,14 @@ from typing import Any
 import pyarrow as pa
 
 from frazil.errors import Rejected
-from frazil.model import SystemClock
-from frazil.query import (
+from frazil.languages import (
     KnownLabels,
     MetricDirectory,
     TablePointSource,
     answer_pieces,
     evaluate_range,
 )
+from frazil.model import SystemClock
 from tests.live.prometheus.answers import differences
 from tests.live.prometheus.generated_queries import RangeQuery, range_queries
 from tests.live.prometheus.server import RealPrometheus, real_prometheus

@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from frazil.query import evaluate_instant
+from frazil.languages import evaluate_instant
 from frazil.results import CancelToken
 from frazil.rules import read_rule_file
 from frazil.rules.files.model import AlertRule, RuleQuery
@@ -30,10 +30,10 @@ from frazil.rules.promql_rows import check_promql, samples_of_answer
 from frazil.rules.samples import METRIC_NAME, RuleSample
 from frazil.rules.state.restore import StoredFor
 from frazil.rules.template.evaluate import TemplateValues
+from tests.languages.promql.memory import MemoryPoints
+from tests.languages.promql.notation import STALE, Point, points_of, series_of
 from tests.live.rules.cases import CASES, RANDOM_COUNT, RuleCase, random_case
 from tests.live.rules.programs import PROMTOOL, built
-from tests.query.promql.memory import MemoryPoints
-from tests.query.promql.notation import STALE, Point, points_of, series_of
 from tests.sim.clock import SimClock
 
 STEP_MS = 60_000

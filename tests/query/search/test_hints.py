@@ -7,7 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from frazil.query import Ask, TimeRange, ambiguity_notes, fields_of, find_logs, hints_of
+from frazil.query import (
+    Ask,
+    TimeRange,
+    ambiguity_notes,
+    fields_of,
+    find_logs,
+    hints_of,
+)
 from tests.query.build import BEGIN_US, engine_over, log, piece_of
 
 DAY_US = 86_400_000_000

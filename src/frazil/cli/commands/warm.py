@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _steps(config: Config) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield each step and its function. Each room is imported when its step begins."""
-    from frazil import hot, ingest, lake, query
+    from frazil import hot, ingest, lake, languages, query
     from frazil.log import produce
     from frazil.model import arrow
 
@@ -54,6 +54,7 @@ def _steps(config: Config) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "compiling the telemetry decoder", arrow.warm
     yield "compiling the filters of the hot tier", hot.warm
     yield "compiling the SQL functions", query.warm
+    yield "compiling PromQL", languages.warm
     folder = lake.jars_folder() if config.lake.jars is None else Path(config.lake.jars)
     step = f"downloading Spark jars to {folder}"
     yield (

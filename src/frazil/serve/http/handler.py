@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from frazil.errors import Overloaded, Unavailable
 from frazil.httpd import ClientGone, Response, WorkerThreads
-from frazil.query import Ask, KnownLabels, MetricDirectory
+from frazil.languages import KnownLabels, MetricDirectory
+from frazil.query import Ask
 from frazil.results import CancelToken, Limits, Result, WriteToken, json_of
 from frazil.serve.context import NodeContext, Sql
 from frazil.serve.demo_process import DemoShop

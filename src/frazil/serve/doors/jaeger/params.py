@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from frazil.errors import Malformed
-from frazil.query import (
+from frazil.languages import (
     FieldExpression,
     FieldLiteral,
     FieldOperation,
     SpanAttribute,
     SpanIntrinsic,
     SpansetPipeline,
-    TimeRange,
     spans_with,
 )
+from frazil.query import TimeRange
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.trace_params import ID_CHARS, duration, number, timestamp
 

@@ -8,15 +8,14 @@ from http import HTTPStatus
 
 from frazil.errors import Malformed
 from frazil.httpd import HttpError, Response
+from frazil.languages import find_trace_ids, spans_of_traces
 from frazil.query import (
     Ask,
     TimeRange,
     TypedSpan,
     dependencies,
-    find_trace_ids,
     operation_names,
     service_names,
-    spans_of_traces,
 )
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.jaeger.model import jaeger_trace

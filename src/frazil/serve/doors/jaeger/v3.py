@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from frazil.httpd import Response
+from frazil.languages import find_trace_ids, spans_of_traces
 from frazil.query import (
     Ask,
     TraceSummary,
     TypedSpan,
-    find_trace_ids,
     operation_names,
     orphan_counts,
     resource_spans,
     service_names,
-    spans_of_traces,
     summaries,
 )
 from frazil.serve.doors.endpoint import DoorRequest

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from frazil.query import LabelKey, LineSeries, LogLine, LogScalar, LogSteps, label_key, sample_text
+from frazil.languages import (
+    LabelKey,
+    LineSeries,
+    LogLine,
+    LogScalar,
+    LogSteps,
+    label_key,
+    sample_text,
+)
 
 CATEGORIZE = "categorize-labels"
 """With this flag, a stream has its own labels, and each line those that it adds."""

@@ -8,25 +8,24 @@ from typing import Any
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
-from frazil.query import (
+from frazil.languages import (
     EVERY_STREAM,
     STREAM_LABELS,
     LogSelection,
     ReadRows,
     StreamTotals,
-    cluster_lines,
     detected_field_list,
     exact_conditions,
     find_lines,
     label_values,
     level_of,
-    masked_lines,
     parse_selection,
     stream_label_names,
     stream_labels,
     stream_totals,
     volume_by_step,
 )
+from frazil.query import cluster_lines, masked_lines
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.loki import answers
 from frazil.serve.doors.loki.params import NS_PER_S, RequestTimes, whole_number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from frazil.httpd import Response
-from frazil.query import SERIES_MAX
+from frazil.languages import SERIES_MAX
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.loki.params import LIMIT_MAX
 from frazil.serve.http.handler import Handler

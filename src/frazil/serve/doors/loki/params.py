@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 
 from frazil.errors import Malformed
+from frazil.languages import LineSpan, LogSteps, duration_ns
 from frazil.model import Clock
-from frazil.query import LineSpan, LogSteps, duration_ns
 from frazil.serve.doors.endpoint import DoorRequest
 
 NS_PER_S = 10**9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
-from frazil.query import (
+from frazil.languages import (
     LineSpan,
     LogSelection,
     LogSteps,

@@ -8,7 +8,7 @@ import msgspec
 
 from frazil.errors import TooLarge
 from frazil.httpd import Response
-from frazil.query import ReadRows
+from frazil.languages import ReadRows
 from frazil.results import CancelToken
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.http.handler import Handler, run_query, watched

@@ -12,8 +12,7 @@ import msgspec
 from frazil.errors import Unavailable
 from frazil.hot import HotTier
 from frazil.httpd import HttpError
-from frazil.model import Signal
-from frazil.query import (
+from frazil.languages import (
     LineSpan,
     LogLine,
     LogqlTail,
@@ -23,6 +22,7 @@ from frazil.query import (
     parse_selection,
     records_before,
 )
+from frazil.model import Signal
 from frazil.results import CancelToken
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.loki import answers

@@ -10,7 +10,7 @@ import msgspec
 
 from frazil.errors import FrazilError, Malformed, Overloaded, TooLarge, Unavailable
 from frazil.httpd import HttpError, Response
-from frazil.query import FailedQuery, UnsupportedQuery
+from frazil.languages import FailedQuery, UnsupportedQuery
 from frazil.serve.http.responses import JSON, answer_of_body, answer_of_error
 
 

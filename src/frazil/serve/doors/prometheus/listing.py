@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
-from frazil.query import unescaped
+from frazil.languages import unescaped
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.prometheus.answers import listed, success
 from frazil.serve.doors.prometheus.params import LISTED_MS, limit_of, range_ms, selectors_of

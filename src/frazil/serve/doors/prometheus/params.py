@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from frazil.errors import Malformed
-from frazil.query import LabelMatcher, selector_matchers
+from frazil.languages import LabelMatcher, selector_matchers
 from frazil.serve.doors.endpoint import DoorRequest
 
 MS_PER_S = 1000

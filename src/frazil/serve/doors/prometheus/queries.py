@@ -9,7 +9,7 @@ import msgspec
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
-from frazil.query import (
+from frazil.languages import (
     PromqlAnswer,
     PromqlLimits,
     answer_pieces,

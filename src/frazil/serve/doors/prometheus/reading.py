@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from frazil.errors import FrazilError
 from frazil.httpd import Response
-from frazil.query import Ask, SeriesListing, TablePointSource
+from frazil.languages import SeriesListing, TablePointSource
+from frazil.query import Ask
 from frazil.results import CancelToken
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.prometheus.answers import QueryTimedOut, answer

@@ -6,8 +6,7 @@ import datetime
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
-from frazil.query import (
-    Ask,
+from frazil.languages import (
     CompareStage,
     SpanExemplar,
     StepRange,
@@ -19,6 +18,7 @@ from frazil.query import (
     step_range,
     whole_range,
 )
+from frazil.query import Ask
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.trace_params import bounded_range, duration, number
 from frazil.serve.http.handler import Handler

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
-from frazil.model import NS_PER_MS
-from frazil.query import (
-    Ask,
+from frazil.languages import (
     FieldExpression,
     FieldLiteral,
     FieldOperation,
@@ -24,6 +22,8 @@ from frazil.query import (
     parse_traceql,
     spans_with,
 )
+from frazil.model import NS_PER_MS
+from frazil.query import Ask
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.trace_params import duration, number, time_range
 from frazil.serve.http.handler import Handler

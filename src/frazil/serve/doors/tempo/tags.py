@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from frazil.errors import Malformed
 from frazil.httpd import Response
-from frazil.query import INTRINSIC_TAGS, Ask, TimeRange, tag_names, tag_of, tag_values
+from frazil.languages import INTRINSIC_TAGS, tag_names, tag_of, tag_values
+from frazil.query import Ask, TimeRange
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.trace_params import number, time_range
 from frazil.serve.http.handler import Handler

@@ -15,7 +15,13 @@ import pyarrow as pa
 
 from frazil.httpd import HttpError, Response
 from frazil.model.arrow import encode
-from frazil.query import TRACE_SPANS_MAX, Ask, resource_spans, spans_of_trace, typed_spans
+from frazil.query import (
+    TRACE_SPANS_MAX,
+    Ask,
+    resource_spans,
+    spans_of_trace,
+    typed_spans,
+)
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.trace_params import trace_id_of
 from frazil.serve.http.handler import Handler

@@ -1,4 +1,0 @@
-"""query/prometheus: names, series and points as Prometheus has them.
-
-names.json is made by `python -m tests.query.prometheus.make_names`, which needs Go.
-"""
