@@ -28,6 +28,7 @@ OWNERS: dict[str, set[str] | None] = {
         "tables",
         "lake",
         "query",
+        "languages",
         "backup",
         "removal",
         "serve",
