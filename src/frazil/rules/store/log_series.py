@@ -8,7 +8,6 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Protocol
 
 from frazil.errors import Unavailable
-from frazil.ingest import gauge_request
 from frazil.log import Append, AppendResult, Record, append_of_records
 from frazil.metrics import Counter
 from frazil.model import NS_PER_MS, Clock, Signal
@@ -46,6 +45,8 @@ class LogSeries:
 
     def store(self, samples: Sequence[RuleSample], *, is_read_next: bool) -> None:
         """Return once the samples are durable; with `is_read_next`, once queries see them."""
+        from frazil.ingest import gauge_request  # loads gRPC, which a reader without rules spares
+
         end_offset = 0
         for begin in range(0, len(samples), REQUEST_SAMPLES):
             part = samples[begin : begin + REQUEST_SAMPLES]

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from frazil.ingest import GaugeValue
 from frazil.model import NS_PER_MS
 from frazil.rules.samples import METRIC_NAME, LabelPairs, RuleSample, label_pairs
+
+if TYPE_CHECKING:
+    from frazil.ingest import GaugeValue
 
 JOB, INSTANCE = "job", "instance"
 SERVICE, NAMESPACE, SERVICE_INSTANCE = (
@@ -21,6 +24,8 @@ SERVICE, NAMESPACE, SERVICE_INSTANCE = (
 
 def gauge_of(sample: RuleSample) -> GaugeValue:
     """Return a sample as a data point."""
+    from frazil.ingest import GaugeValue  # loads gRPC, which a reader without rules spares
+
     labels = dict(sample.labels)
     name = labels.pop(METRIC_NAME)
     resource: dict[str, str] = {}
