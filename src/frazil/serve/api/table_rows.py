@@ -271,14 +271,14 @@ async def lookup(handler: Handler, params: LookupParams, request: ApiRequest) ->
 
 
 async def changes(handler: Handler, params: ChangesParams, _: ApiRequest) -> Response:
-    """Return changes of a partition, in order, from an offset on."""
+    """Return changes of a partition, in order, from an offset on; all that are durable now."""
     tables, bytes_max = handler.tables, handler.config.answer_bytes_max
 
     def load() -> bytes:
-        definition_of(tables, params.table)
-        view = tables.view(params.table)
-        if params.partition >= len(view.partitions):
-            raise Malformed(f"table {params.table} has {len(view.partitions)} partitions")
+        definition = definition_of(tables, params.table)
+        if params.partition >= definition.partitions:
+            raise Malformed(f"table {params.table} has {definition.partitions} partitions")
+        view = tables.latest(params.table, [params.partition])
         rows = view.partitions[params.partition]
         end = rows.end_offset if params.end is None else min(params.end, rows.end_offset)
         begin = params.begin
