@@ -111,7 +111,7 @@ def test_the_overview_shows_current_failures(page: Page) -> None:
 def test_every_screen_is_linked(page: Page) -> None:
     page.goto("/")
     ways = page.get_by_role("list", name="All screens")
-    expect(ways.get_by_role("link")).to_have_count(11)
+    expect(ways.get_by_role("link")).to_have_count(12)
     ways.get_by_role("link", name="Lake").click()
     expect(page.get_by_role("heading", name="Lake", level=1)).to_be_visible()
 

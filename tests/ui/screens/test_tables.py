@@ -202,6 +202,7 @@ def test_what_the_page_says_to_run_writes_to_the_table(page: Page, shop: Node) -
     client = frazil.connect(shop.url)
     create(client, "typed", {"order": "int64", "at": "date", **columns}, ["order", "at"])
     page.goto("/table/typed?tab=write")
+    expect(page.locator("#screen pre")).not_to_have_count(0)
     texts: list[str] = page.locator("#screen pre").all_inner_texts()
     shell, python, *statements = texts
     done = subprocess.run(["bash", "-ec", shell], capture_output=True, check=False, text=True)
