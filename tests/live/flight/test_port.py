@@ -66,11 +66,6 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with Node(tmp_path / "first", *NO_LAKE) as node:
         ports = [*FREE_PORTS, "--flight-port", str(node.flight_port)]
         failed = up("--data", str(tmp_path / "second"), *ports, *NO_LAKE)
-        ports = [*FREE_PORTS, "--jaeger-port", str(node.flight_port)]
-        second = up("--data", str(tmp_path / "third"), *ports, *NO_LAKE)
-    assert second.returncode == 1
-    assert f"127.0.0.1:{node.flight_port} for Jaeger's remote storage" in second.stderr
-    assert "jaeger.port" in second.stderr
     assert failed.returncode == 1
     assert f"Flight SQL cannot listen on 127.0.0.1 port {node.flight_port}" in failed.stderr
     assert "flight.port" in failed.stderr

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from frazil.config import InvalidConfig
+from frazil.errors import Unavailable
 from frazil.query import spans_of_trace
 from frazil.serve.jaeger_storage import calls
 from frazil.serve.jaeger_storage.answers import messages_of
@@ -366,6 +367,15 @@ def test_tokens_and_tls(tmp_path: Path) -> None:
             assert HealthCheckResponse.FromString(health).status == HealthCheckResponse.SERVING
         with connected(number) as plain_text, pytest.raises(grpc.RpcError):
             plain_text.channel.unary_unary(f"/{READER}/GetServices")(b"", timeout=20)
+
+
+def test_a_taken_port_is_named(there: Served, port: int, tmp_path: Path) -> None:
+    config = settings(tmp_path, jaeger={"enabled": True, "port": port})
+    with (
+        pytest.raises(Unavailable, match=rf"127.0.0.1:{port} for Jaeger's .* set jaeger\.port"),
+        jaeger_port(there, config),
+    ):
+        pass
 
 
 def test_a_port_that_anyone_could_reach_is_not_opened(tmp_path: Path) -> None:
