@@ -241,6 +241,15 @@ def test_extreme_values_find_nothing_or_all(client: StorageClient) -> None:
     assert not client.one("GetDependencies", between, service="DependencyReader").dependencies
 
 
+def test_requests_may_be_compressed(client: StorageClient) -> None:
+    """As `compression` of a Jaeger's storage asks for."""
+    body = message("GetOperationsRequest", service="storefront").SerializeToString()
+    padded = body + b"\x7a\xff\x07" + bytes(1023)  # an unknown field is ignored
+    call = client.channel.unary_unary(f"/{READER}/GetOperations")
+    for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        assert call(padded, compression=compression, timeout=60) == call(body, timeout=60)
+
+
 @given(body=st.binary(max_size=200))
 @hypothesis_settings(max_examples=60, deadline=None)
 def test_any_bytes_are_answered_or_refused(client: StorageClient, body: bytes) -> None:
