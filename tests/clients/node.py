@@ -48,6 +48,8 @@ class Node:
         self.api_port = 0
         self.kafka_port = 0
         self.flight_port = 0
+        self.jaeger_port: int | None = None
+        """Set if the options open the port."""
         self._command = command
         self._options = options
         self._errors = folder.with_name(f"{folder.name}.stderr")
@@ -97,6 +99,7 @@ class Node:
         self.api_port = ready["http_port"]
         self.kafka_port = ready["kafka_port"]
         self.flight_port = ready["flight_port"] or 0
+        self.jaeger_port = ready["jaeger_port"]
 
     @property
     def url(self) -> str:

@@ -41,7 +41,7 @@ OWNERS: dict[str, set[str] | None] = {
     },
     "blake3": {"ingest"},
     "google": {"ingest", "otlp_client", "otlp_files", "serve"},
-    "grpc": {"ingest"},
+    "grpc": {"ingest", "serve"},
     "grpc_health": {"ingest"},
     "grpc_reflection": {"ingest"},
     "httptools": {"httpd"},

@@ -29,7 +29,7 @@ FOLDERS = {
     "frazil.rules": ["template", "files", "state", "store", "notify"],
     "frazil.serve": [
         *("status", "metrics", "saved", "http", "topics", "tables", "api", "mcp", "doors"),
-        "flight",
+        *("flight", "jaeger_storage"),
     ],
     "frazil.cli": ["terminal", "kafka", "grafana", "views", "shell", "commands"],
     "frazil.doctor": ["checks"],

@@ -20,13 +20,13 @@ Rows = Callable[[str], list[tuple[Any, ...]]]
 """Runs SQL."""
 
 
-def send_shop(port: int, rows: Rows, *, seconds: int = 20) -> Sent:
+def send_shop(port: int, rows: Rows, *, seconds: int = 20, token: str = "") -> Sent:
     """Send it over OTLP/HTTP, and wait until all of it is visible."""
     shop = traffic(7, 4)
     exports = [*shop.advance(START_NS + seconds * NS_PER_S), *shop.end()]
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S)
     for export in exports:
-        headers = {"Content-Type": "application/x-protobuf"}
+        headers = {"Content-Type": "application/x-protobuf", "Authorization": f"Bearer {token}"}
         connection.request("POST", f"/v1/{export.signal}", export.body, headers)
         response = connection.getresponse()
         assert response.status == 200

@@ -13,6 +13,7 @@ from frazil.settings import (
     FlightConfig,
     HotConfig,
     IngestConfig,
+    JaegerConfig,
     KafkaPortConfig,
     LakeConfig,
     LogConfig,
@@ -69,6 +70,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     query: QueryConfig = msgspec.field(default_factory=QueryConfig)
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
     flight: FlightConfig = msgspec.field(default_factory=FlightConfig)
+    jaeger: JaegerConfig = msgspec.field(default_factory=JaegerConfig)
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
     external: ExternalConfig = msgspec.field(default_factory=ExternalConfig)
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
@@ -102,6 +104,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             has_own_tokens = self.serve.token_file is not None
             logins = {"serve.token_file": has_own_tokens, "ingest.token_file": has_tokens}
             _check_reach("flight.host", self.flight.host, self.ingest, logins)
+        if self.has_jaeger and self.jaeger.host is not None:
+            has_own_tokens = self.serve.token_file is not None
+            logins = {"serve.token_file": has_own_tokens, "ingest.token_file": has_tokens}
+            _check_reach("jaeger.host", self.jaeger.host, self.ingest, logins)
 
     @property
     def promotions(self) -> Promotions:
@@ -123,6 +129,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The address that the Flight SQL port listens on."""
         return self.ingest.host if self.flight.host is None else self.flight.host
 
+    @property
+    def has_jaeger(self) -> bool:
+        """Whether the port for Jaeger is opened: it needs SQL."""
+        return self.jaeger.enabled and self.serve.enabled and self.hot.enabled
+
+    @property
+    def jaeger_host(self) -> str:
+        """The address that the port for Jaeger listens on."""
+        return self.ingest.host if self.jaeger.host is None else self.jaeger.host
+
     def _check_ports(self) -> None:
         ports = {
             "ingest.grpc_port": self.ingest.grpc_port,
@@ -134,6 +150,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ports["kafka.port"] = self.kafka.port
         if self.has_flight:
             ports["flight.port"] = self.flight.port
+        if self.has_jaeger:
+            ports["jaeger.port"] = self.jaeger.port
         names: dict[int, str] = {}
         for name, port in ports.items():
             if port in names and port != 0:

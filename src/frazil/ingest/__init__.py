@@ -25,6 +25,9 @@ threads "frazil-ingest". The log's writer thread completes futures.
 """
 
 from frazil.ingest.file_intake import FileIntake
+from frazil.ingest.grpc.compression import unpack
+from frazil.ingest.grpc.listening import GrpcLimits, listening_server
+from frazil.ingest.otlp.decompress import decompress
 from frazil.ingest.otlp.gauge_request import GaugeValue, gauge_request
 from frazil.ingest.otlp.log_request import LogValues, log_request
 from frazil.ingest.otlp.redact import (
@@ -35,6 +38,7 @@ from frazil.ingest.otlp.redact import (
     read_key_file,
 )
 from frazil.ingest.ports import OtlpPorts
+from frazil.ingest.status_codes import codes_of
 from frazil.ingest.totals import (
     Totals,
     redacted_by_action,
@@ -50,12 +54,16 @@ __all__ = [
     "CompiledRules",
     "FileIntake",
     "GaugeValue",
+    "GrpcLimits",
     "LogValues",
     "OtlpPorts",
     "Redactor",
     "Totals",
+    "codes_of",
     "compile_rules",
+    "decompress",
     "gauge_request",
+    "listening_server",
     "load_hash_key",
     "log_request",
     "read_key_file",
@@ -65,5 +73,6 @@ __all__ = [
     "requests_by_transport",
     "totals_of",
     "truncated_by_limit",
+    "unpack",
     "warm_all",
 ]

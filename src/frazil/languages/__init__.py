@@ -77,6 +77,7 @@ from frazil.languages.traceql.search import (
     FoundTrace,
     find_by_traceql,
     find_trace_ids,
+    rows_of_traces,
     spans_of_traces,
 )
 from frazil.languages.traceql.series import (
@@ -152,6 +153,7 @@ __all__ = [
     "parse_traceql",
     "prettified",
     "records_before",
+    "rows_of_traces",
     "sample_text",
     "selections",
     "selector_matchers",

@@ -62,6 +62,8 @@ SILENCE_S_MAX = 20.0
 """A reader that sends no beat for this long is killed."""
 LATE_S = 3.0
 """After this long without a beat, readiness says so."""
+OWN_PORTS = ("flight", "jaeger")
+"""Components of the reader that listen themselves."""
 KILL_WAIT_S = 0.5
 """How much longer than asked a stop may take before the reader is killed."""
 
@@ -135,8 +137,8 @@ class ReaderProcess:
         self.first_done = threading.Event()
         """The first life is ready, or has failed."""
         self.stop_facts: dict[str, Any] = {}
-        self.flight_port: int | None = None
-        """Where the first life listens; later ones listen there again."""
+        self.own_ports: dict[str, int] = {}
+        """Where the first life listens, by component; later ones listen there again."""
 
     def begin(
         self,
@@ -280,17 +282,18 @@ class ReaderProcess:
                 thread.join()
 
     def _config_of_life(self) -> Config:
-        """Return the settings, with the port that was free for the first life."""
-        if self.flight_port is None:
-            return self._config
-        flight = msgspec.structs.replace(self._config.flight, port=self.flight_port)
-        return msgspec.structs.replace(self._config, flight=flight)
+        """Return the settings, with the ports that were free for the first life."""
+        changed = {
+            name: msgspec.structs.replace(getattr(self._config, name), port=port)
+            for name, port in self.own_ports.items()
+        }
+        return msgspec.structs.replace(self._config, **changed)
 
     def _handle(self, life: _Life, message: ToWriter) -> None:
         match message:
             case RoomReady(name, facts):
-                if name == "flight":
-                    self.flight_port = facts["port"]
+                if name in OWN_PORTS:
+                    self.own_ports[name] = facts["port"]
                 if name == "spark" or not self.first_done.is_set():
                     self._on_room(name, facts)
             case ReaderReady():

@@ -70,6 +70,8 @@ class NodeAddresses:
     """None if `kafka.enabled` is false."""
     flight_port: int | None
     """None if `flight.enabled` is false, or there is no SQL."""
+    jaeger_port: int | None
+    """None if `jaeger.enabled` is false, or there is no SQL."""
 
 
 def log_room(name: str, facts: Facts) -> None:
@@ -174,12 +176,14 @@ class NodeStartup:
             await self._await_reader(self.reader)
         else:
             self._opened.push_async_callback(self._close_ports)
+        own_ports = {} if self.reader is None else self.reader.own_ports
         return NodeAddresses(
             grpc_port=self.otlp.grpc_port,
             http_port=self.otlp.http_port,
             api_port=api_port,
             kafka_port=None if self.kafka is None else self.kafka.port,
-            flight_port=None if self.reader is None else self.reader.flight_port,
+            flight_port=own_ports.get("flight"),
+            jaeger_port=own_ports.get("jaeger"),
         )
 
     async def _listen(self) -> socket.socket | None:

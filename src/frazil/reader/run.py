@@ -1,6 +1,6 @@
 """The reader's components: opened in the order of the data flow, closed in reverse.
 
-observed log ─> lake ─> hot tier and SQL ─> API, Flight SQL ... until the writer asks to stop
+observed log ─> lake ─> hot tier and SQL ─> API, other ports ... until the writer asks to stop
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from frazil.serve import (
     ApiServer,
     FlightPort,
     FlightSource,
+    JaegerPort,
     NodeContext,
     reader_checks,
     reader_rates,
@@ -155,6 +156,8 @@ class ReaderStartup:
             self._report("serve", {"http_port": self._hello.api_port}, begin_ns)
         if embedded is not None and config.has_flight:
             await self._open_flight(embedded)
+        if embedded is not None and config.has_jaeger:
+            await self._open_jaeger(embedded)
         return context
 
     async def _open(self, name: str, work: Callable[[], T], facts: Callable[[T], Facts]) -> T:
@@ -216,6 +219,18 @@ class ReaderStartup:
 
     async def _close_flight(self, flight: FlightPort) -> None:
         await asyncio.to_thread(flight.close, self.stop.left_s(API_S))
+
+    async def _open_jaeger(self, embedded: Embedded) -> None:
+        begin_ns, config = self._clock.monotonic_ns(), self._config
+        auth = Auth.load(config.ingest)
+        jaeger = await JaegerPort.open(
+            embedded.sql, config.jaeger, config.ingest, config.serve, auth
+        )
+        self._opened.push_async_callback(self._close_jaeger, jaeger)
+        self._report("jaeger", {"port": jaeger.port}, begin_ns)
+
+    async def _close_jaeger(self, jaeger: JaegerPort) -> None:
+        await jaeger.close(self.stop.left_s(API_S))
 
     def _open_rules(self, log: ObservedLog, embedded: Embedded) -> RuleRunner | None:
         runner = rules_of_node(self._config, log, embedded, clock=self._clock)

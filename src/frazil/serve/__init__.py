@@ -7,10 +7,12 @@
     server.py        ApiServer: the application and its connections
     context.py       NodeContext: the components of a node
     routes.py        all endpoints
+    proto_messages.py  protobuf classes from lists of fields
     http/            requests, routing, responses, OpenAPI
     api/             the endpoints
     doors/           protocols of other tools: Grafana, MCP
     flight/          the Flight SQL port
+    jaeger_storage/  the port on which a Jaeger reads traces
     mcp/             tools for agents, over HTTP and on standard input
     status/          node status and health
     metrics/         the Prometheus page
@@ -25,6 +27,7 @@ The event loop owns everything here; long work runs in threads.
 from frazil.serve.context import NodeContext
 from frazil.serve.flight.port import FlightPort
 from frazil.serve.flight.rows import FlightSource
+from frazil.serve.jaeger_storage.port import JaegerPort
 from frazil.serve.mcp.protocol import McpServer
 from frazil.serve.mcp.sources import McpSource
 from frazil.serve.mcp.stdio import serve_lines
@@ -38,6 +41,7 @@ __all__ = [
     "ApiServer",
     "FlightPort",
     "FlightSource",
+    "JaegerPort",
     "McpServer",
     "McpSource",
     "NodeContext",

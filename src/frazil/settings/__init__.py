@@ -17,6 +17,7 @@
     serve.py      ServeConfig
     external.py   ExternalConfig: limits of external tables
     flight.py     FlightConfig: the Flight SQL port
+    jaeger.py     JaegerConfig: the port on which a Jaeger reads traces
     tables.py     TablesConfig: keyed tables
     retention.py  RetentionRule: how long rows are kept
     stages.py     StagesConfig: where stages may be
@@ -31,6 +32,7 @@ from frazil.settings.flight import FlightConfig
 from frazil.settings.groups import GroupsConfig
 from frazil.settings.hot import HotConfig
 from frazil.settings.ingest import IngestConfig, is_loopback
+from frazil.settings.jaeger import JaegerConfig
 from frazil.settings.kafka import KafkaConfig
 from frazil.settings.kafka_port import KafkaPortConfig, split_address
 from frazil.settings.lake import LakeConfig
@@ -53,6 +55,7 @@ __all__ = [
     "GroupsConfig",
     "HotConfig",
     "IngestConfig",
+    "JaegerConfig",
     "KafkaConfig",
     "KafkaPortConfig",
     "LakeConfig",

@@ -21,7 +21,7 @@ sys.stdin.read()
 """
 ANY = (
     *("ingest.grpc_port = 0", "ingest.http_port = 0", "serve.http_port = 0", "kafka.port = 0"),
-    "flight.port = 0",
+    *("flight.port = 0", "jaeger.enabled = true", "jaeger.port = 0"),
 )
 UNPRIVILEGED = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
@@ -38,7 +38,11 @@ def stranger() -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["ingest.grpc_port", "ingest.http_port", "serve.http_port", "kafka.port", "flight.port"]
+    "name",
+    [
+        *("ingest.grpc_port", "ingest.http_port", "serve.http_port", "kafka.port", "flight.port"),
+        "jaeger.port",
+    ],
 )
 def test_a_port_in_use_is_a_failure(
     tmp_path: Path, stranger: tuple[subprocess.Popen[str], int], name: str

@@ -53,6 +53,12 @@ def add_node_flags(parser: argparse.ArgumentParser) -> None:
     )
     add("--kafka-port", type=int, metavar="N", help="port of Kafka (default: 9092; 0: any)")
     add("--flight-port", type=int, metavar="N", help="port of Flight SQL (default: 8815; 0: any)")
+    add(
+        "--jaeger-port",
+        type=int,
+        metavar="N",
+        help="open the port on which a Jaeger reads traces (usually 17271; 0: any)",
+    )
     add("--tls-certificate", metavar="FILE", help="certificate chain (PEM); needs --tls-key")
     add("--tls-key", metavar="FILE", help="private key (PEM), without a password")
     add("--tls-client-ca", metavar="FILE", help="require client certificates of these CAs")
@@ -118,6 +124,7 @@ def run(options: argparse.Namespace) -> int:
             "http_port": ready.api_port,
             "kafka_port": ready.kafka_port,
             "flight_port": ready.flight_port,
+            "jaeger_port": ready.jaeger_port,
             "data": str(Path(config.data).absolute()),
         }
         print(json.dumps(addresses), flush=True)
@@ -138,4 +145,6 @@ def overrides_of(options: argparse.Namespace) -> dict[str, Any]:
         overrides["kafka"] = {"port": options.kafka_port}
     if options.flight_port is not None:
         overrides["flight"] = {"port": options.flight_port}
+    if options.jaeger_port is not None:
+        overrides["jaeger"] = {"enabled": True, "port": options.jaeger_port}
     return {**overrides, **folder_overrides(options)}

@@ -27,6 +27,7 @@ AFTER = {
     "lake": "hot tier",
     "hot": "API",
     "serve": "Flight SQL",
+    "flight": "Jaeger's port",
 }
 """Room -> the one that is opened next."""
 TITLES = {
@@ -34,6 +35,7 @@ TITLES = {
     "kafka": "Kafka",
     "serve": "API",
     "flight": "Flight",
+    "jaeger": "Jaeger",
     "spark": "Spark",
 }
 NAME_WIDTH = 6
@@ -75,6 +77,7 @@ class Banner:
             "kafka": self._kafka,
             "serve": self._serve,
             "flight": self._flight,
+            "jaeger": self._jaeger,
             "spark": _spark,
         }
         title = TITLES.get(name, name)
@@ -139,22 +142,21 @@ class Banner:
         return f"gRPC {self._url(facts['grpc_port'])}   HTTP {self._url(facts['http_port'])}"
 
     def _kafka(self, facts: Mapping[str, Any]) -> str:
-        host = LOOPBACK.get(self._config.kafka_host, self._config.kafka_host)
-        return f"{f'[{host}]' if ':' in host else host}:{facts['port']}   any Kafka client"
+        return f"{_address(self._config.kafka_host, facts['port'])}   any Kafka client"
 
     def _serve(self, facts: Mapping[str, Any]) -> str:
         return f"{self._url(facts['http_port'])}   SQL, traces, logs, metrics; /openapi.json"
 
     def _flight(self, facts: Mapping[str, Any]) -> str:
-        config = self._config
-        host = LOOPBACK.get(config.flight_host, config.flight_host)
-        scheme = "grpc" if config.ingest.tls_certificate_file is None else "grpc+tls"
-        address = f"{f'[{host}]' if ':' in host else host}:{facts['port']}"
+        scheme = "grpc" if self._config.ingest.tls_certificate_file is None else "grpc+tls"
+        address = _address(self._config.flight_host, facts["port"])
         return f"{scheme}://{address}   Flight SQL: ADBC, JDBC, BI tools"
 
+    def _jaeger(self, facts: Mapping[str, Any]) -> str:
+        return f"{_address(self._config.jaeger_host, facts['port'])}   storage of a Jaeger, to read"
+
     def _url(self, port: int) -> str:
-        host = LOOPBACK.get(self._config.ingest.host, self._config.ingest.host)
-        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        return f"{self._scheme}://{_address(self._config.ingest.host, port)}"
 
     def _elsewhere(self) -> str:
         """Return how other machines reach a node that listens on all addresses."""
@@ -188,6 +190,12 @@ class Banner:
         with self._lock:
             self._progress.wipe()
             print(text, file=self._out, flush=True)
+
+
+def _address(host: str, port: int) -> str:
+    """Return an address that a client on this machine can use."""
+    host = LOOPBACK.get(host, host)
+    return f"{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def own_address(family: socket.AddressFamily, destination: str) -> str | None:

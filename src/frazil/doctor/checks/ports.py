@@ -41,6 +41,9 @@ def ports_of(context: CheckContext) -> list[Port]:
     if config.has_flight:
         flight = config.flight
         rows.append((config.flight_host, "Flight SQL", flight.port, "flight.port", "--flight-port"))
+    if config.has_jaeger:
+        jaeger = config.jaeger
+        rows.append((config.jaeger_host, "Jaeger", jaeger.port, "jaeger.port", "--jaeger-port"))
     return [
         Port(host=host, service=service, number=number, setting=setting, flag=flag)
         for host, service, number, setting, flag in rows

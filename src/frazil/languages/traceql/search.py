@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from frazil.errors import TooLarge
 from frazil.languages.traceql.candidates import (
+    TRACES_PER_READ,
     MatchingTrace,
     matching_ids,
     matching_traces,
@@ -135,6 +138,26 @@ def spans_of_traces(ask: Ask, trace_ids: Sequence[str]) -> dict[str, list[TypedS
     for span in typed_spans(rows):
         found[span.row["trace_id"]].append(span)
     return {trace_id: spans for trace_id, spans in found.items() if spans}
+
+
+def rows_of_traces(ask: Ask, trace_ids: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    """Yield these traces with the rows of their spans, in order of time, some traces at a time.
+    `TooLarge` above `SPANS_SHOWN_MAX` rows in all."""
+    room = SPANS_SHOWN_MAX
+    for begin in range(0, len(trace_ids), TRACES_PER_READ):
+        some = trace_ids[begin : begin + TRACES_PER_READ]
+        rows = ask(
+            f"SELECT * FROM spans WHERE trace_id IN ({texts(some)}) "
+            f"ORDER BY trace_id, time_unix_nano, span_id LIMIT {room + 1}"
+        )
+        if rows.num_rows > room:
+            raise TooLarge(
+                f"these {len(trace_ids)} traces have more than {SPANS_SHOWN_MAX} spans; ask for "
+                "fewer"
+            )
+        room -= rows.num_rows
+        found = dict(rows_by_trace(rows))
+        yield from ((trace_id, found[trace_id]) for trace_id in some if trace_id in found)
 
 
 SpanKey = tuple[str, str]

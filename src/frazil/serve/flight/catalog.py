@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from frazil.errors import Rejected, Unavailable
 from frazil.query import QueryColumns
-from frazil.serve.flight.messages import Message
+from frazil.serve.proto_messages import Message
 from frazil.tables import KeyedTables
 
 CATALOG, SCHEMA = "datafusion", "public"

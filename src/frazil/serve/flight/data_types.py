@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from frazil.serve.flight.messages import Message
+from frazil.serve.proto_messages import Message
 
 NULLABLE, SEARCHABLE = 1, 3
 RADIX = 10

@@ -1,23 +1,16 @@
-"""The messages of Flight SQL, as protobuf classes that are made from this list.
-
-A field is a number, a type and, if it repeats, `*`. All fields tell whether they are set.
-"""
+"""The messages of Flight SQL, as protobuf classes that are made from this list."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
-from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
 from frazil.errors import Malformed, Rejected
+from frazil.serve.proto_messages import Message, message_classes
 
 PACKAGE = "arrow.flight.protocol.sql"
 FILE = "frazil/flight_sql.proto"
 TYPE_PREFIX = "type.googleapis.com/"
-
-Message: TypeAlias = Any
-"""An object of a class that exists at run time only."""
 
 _TABLE_OF_KEYS = {"catalog": "1 string", "db_schema": "2 string", "table": "3 string"}
 _QUERY = {"query": "1 string", "transaction_id": "2 bytes"}
@@ -67,33 +60,7 @@ CLOSED = 1
 """Result of closing a session."""
 
 
-def _file() -> descriptor_pb2.FileDescriptorProto:
-    file = descriptor_pb2.FileDescriptorProto(name=FILE, package=PACKAGE, syntax="proto2")
-    kinds = descriptor_pb2.FieldDescriptorProto
-    for name, fields in MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field, text in fields.items():
-            number, kind, *repeated = text.split()
-            message.field.add(
-                name=field,
-                number=int(number),
-                type=kinds.Type.Value(f"TYPE_{kind.upper()}"),
-                label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
-            )
-    return file
-
-
-def _classes() -> dict[str, Any]:
-    # A pool of our own: a client of Flight SQL in the same process may have these names as well.
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(_file())
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
-        for name in MESSAGES
-    }
-
-
-_CLASSES = _classes()
+_CLASSES = message_classes(FILE, PACKAGE, MESSAGES)
 
 
 def message_of(name: str, **fields: object) -> Message:

@@ -24,7 +24,6 @@ from frazil.serve.flight.messages import (
     CANCELLED,
     CLOSED,
     NOT_CANCELLABLE,
-    Message,
     message_of,
     parse,
     unwrap,
@@ -41,6 +40,7 @@ from frazil.serve.flight.rows import FlightSource, changed_count, execute, query
 from frazil.serve.flight.running import RunningStreams
 from frazil.serve.flight.statement_types import statement_parameters
 from frazil.serve.flight.tickets import QueryTicket, check_length, parse_ticket, ticket_bytes
+from frazil.serve.proto_messages import Message
 from frazil.settings import QueryConfig
 
 NO_COLUMNS = pa.schema([])

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from frazil.errors import Unknown
-from frazil.serve.flight.messages import Message
+from frazil.serve.proto_messages import Message
 from frazil.version import __version__
 
 NO_LIMIT = 0

@@ -39,6 +39,23 @@ class JaegerSearch:
     limit: int
 
 
+def search_of(
+    *,
+    service: str | None,
+    operation: str | None,
+    tags: Mapping[str, str],
+    nanos_min: int | None,
+    nanos_max: int | None,
+    within: TimeRange,
+    limit: int,
+) -> JaegerSearch:
+    """Return a search for traces with a span that meets all conditions. None: any."""
+    if len(tags) > TAGS_MAX:
+        raise Malformed(f"there are {len(tags)} tags; use at most {TAGS_MAX}")
+    spans = [*_conditions(service, operation, tags), *_durations(nanos_min, nanos_max)]
+    return JaegerSearch(pipeline=spans_with(spans), within=within, limit=limit)
+
+
 def search_v1(call: DoorRequest) -> JaegerSearch:
     """Return what the parameters of /api/traces ask for. Times are in microseconds."""
     tags = _json_tags(call.first("tags"))
@@ -47,25 +64,32 @@ def search_v1(call: DoorRequest) -> JaegerSearch:
         if not colon or not key:
             raise Malformed(f"tag is {text[:100]!r}; write key:value")
         tags[key] = value
-    conditions = _conditions(call.first("service"), call.first("operation"), tags)
-    spans = [*conditions, *_durations(call, "minDuration", "maxDuration")]
-    within = TimeRange(since=_micros(call, "start"), until=_micros(call, "end"))
-    limit = number(call, "limit", LIMIT_DEFAULT)
-    return JaegerSearch(pipeline=spans_with(spans), within=within, limit=limit)
+    return search_of(
+        service=call.first("service"),
+        operation=call.first("operation"),
+        tags=tags,
+        nanos_min=_nanos(call, "minDuration"),
+        nanos_max=_nanos(call, "maxDuration"),
+        within=TimeRange(since=_micros(call, "start"), until=_micros(call, "end")),
+        limit=number(call, "limit", LIMIT_DEFAULT),
+    )
 
 
 def search_v3(call: DoorRequest) -> JaegerSearch:
     """Return what the parameters of /api/v3/traces ask for."""
     named = {_snake_case(name.removeprefix("query.")): each for name, each in call.fields.items()}
     plain = replace(call, fields=named)
-    tags = _json_tags(plain.first("attributes"))
-    conditions = _conditions(plain.first("service_name"), plain.first("operation_name"), tags)
-    spans = [*conditions, *_durations(plain, "duration_min", "duration_max")]
-    within = TimeRange(
-        since=_timestamp(plain, "start_time_min"), until=_timestamp(plain, "start_time_max")
+    return search_of(
+        service=plain.first("service_name"),
+        operation=plain.first("operation_name"),
+        tags=_json_tags(plain.first("attributes")),
+        nanos_min=_nanos(plain, "duration_min"),
+        nanos_max=_nanos(plain, "duration_max"),
+        within=TimeRange(
+            since=_timestamp(plain, "start_time_min"), until=_timestamp(plain, "start_time_max")
+        ),
+        limit=number(plain, "search_depth", number(plain, "num_traces", LIMIT_DEFAULT)),
     )
-    limit = number(plain, "search_depth", number(plain, "num_traces", LIMIT_DEFAULT))
-    return JaegerSearch(pipeline=spans_with(spans), within=within, limit=limit)
 
 
 def _snake_case(name: str) -> str:
@@ -80,12 +104,12 @@ def _json_tags(text: str | None) -> dict[str, str]:
         raise Malformed(
             f'tags are {text!r:.100}; write a JSON object, such as {{"http.route":"/"}}'
         ) from None
-    if len(tags) > TAGS_MAX:
-        raise Malformed(f"there are {len(tags)} tags; use at most {TAGS_MAX}")
-    return {
-        key: str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in tags.items()
-    }
+    return {key: tag_text(value) for key, value in tags.items()}
+
+
+def tag_text(value: str | float) -> str:
+    """Return the value of a tag as it is compared."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _conditions(
@@ -120,13 +144,16 @@ def _equals(field: FieldExpression, value: str) -> FieldExpression:
     return FieldOperation("=", field, FieldLiteral("text", value))
 
 
-def _durations(call: DoorRequest, low: str, high: str) -> Iterator[FieldExpression]:
-    for name, sign in ((low, ">="), (high, "<=")):
-        bound = duration(call, name)
-        if bound is not None:
-            nanos = bound // datetime.timedelta(microseconds=1) * NS_PER_US
+def _durations(nanos_min: int | None, nanos_max: int | None) -> Iterator[FieldExpression]:
+    for nanos, sign in ((nanos_min, ">="), (nanos_max, "<=")):
+        if nanos is not None:
             of_span = SpanIntrinsic("span:duration", "duration")
             yield FieldOperation(sign, of_span, FieldLiteral("duration", nanos))
+
+
+def _nanos(call: DoorRequest, name: str) -> int | None:
+    bound = duration(call, name)
+    return None if bound is None else bound // datetime.timedelta(microseconds=1) * NS_PER_US
 
 
 def _micros(call: DoorRequest, name: str) -> datetime.datetime | None:

@@ -56,7 +56,7 @@ async def operations(handler: Handler, call: DoorRequest) -> Response:
 
     def load(ask: Ask) -> Response:
         found = operation_names(ask, service, kind=kind)
-        return _envelope([{"name": name, "spanKind": each.lower()} for name, each in found])
+        return _envelope([{"name": name, "spanKind": kind_text(each)} for name, each in found])
 
     return await handler.load(call.request, load)
 
@@ -68,6 +68,11 @@ def kind_of(text: str | None) -> str | None:
     if text.lower() not in KINDS:
         raise Malformed(f"the span kind is {text[:100]!r}; choose one of: {', '.join(KINDS)}")
     return text.upper()
+
+
+def kind_text(kind: str) -> str:
+    """Return a kind as Jaeger writes it; empty if a span has none."""
+    return "" if kind == "UNSPECIFIED" else kind.lower()
 
 
 async def traces(handler: Handler, call: DoorRequest) -> Response:
@@ -115,18 +120,23 @@ async def service_dependencies(handler: Handler, call: DoorRequest) -> Response:
     within = TimeRange(since=_time_of(begin_ms, "lookback"), until=_time_of(end_ms, "endTs"))
 
     def load(ask: Ask) -> Response:
-        counts: dict[tuple[str, str], int] = {}
-        for each in dependencies(ask, within=within):
-            pair = each.caller, each.callee
-            counts[pair] = counts.get(pair, 0) + each.call_count
         return _envelope(
             [
                 {"parent": caller, "child": callee, "callCount": count}
-                for (caller, callee), count in sorted(counts.items())
+                for caller, callee, count in call_counts(ask, within)
             ]
         )
 
     return await handler.load(call.request, load)
+
+
+def call_counts(ask: Ask, within: TimeRange) -> list[tuple[str, str, int]]:
+    """Return caller, callee and number of calls of services, by name."""
+    counts: dict[tuple[str, str], int] = {}
+    for each in dependencies(ask, within=within):
+        pair = each.caller, each.callee
+        counts[pair] = counts.get(pair, 0) + each.call_count
+    return [(*pair, count) for pair, count in sorted(counts.items())]
 
 
 def _time_of(ms: int, name: str) -> datetime.datetime:

@@ -16,7 +16,7 @@ from frazil.query import (
 )
 from frazil.serve.doors.endpoint import DoorRequest
 from frazil.serve.doors.jaeger.params import search_v3
-from frazil.serve.doors.jaeger.v1 import kind_of, spans_of
+from frazil.serve.doors.jaeger.v1 import kind_of, kind_text, spans_of
 from frazil.serve.doors.trace_params import trace_id_of
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.responses import answer_of
@@ -34,7 +34,7 @@ async def operations(handler: Handler, call: DoorRequest) -> Response:
 
     def load(ask: Ask) -> Response:
         found = operation_names(ask, service, kind=kind)
-        listed = [{"name": name, "spanKind": each.lower()} for name, each in found]
+        listed = [{"name": name, "spanKind": kind_text(each)} for name, each in found]
         return answer_of({"operations": listed})
 
     return await handler.load(call.request, load)
