@@ -204,7 +204,7 @@ REFUSED: list[tuple[str, Any, grpc.StatusCode, str]] = [
     ("FindTraces", b"\x0a\x04\x4a\x02\x0a\x00", BAD, "filter is not supported"),
     ("FindTraces", find(pagination=message("Pagination", page_size=5)), BAD, "pagination is not"),
     ("FindTraces", find(search_depth=-1), BAD, "must not be negative"),
-    ("FindTraces", find(search_depth=2**31 - 1), BAD, "must be 1 to 1000"),
+    ("FindTraces", find(search_depth=2**31 - 1), BAD, "must be 1 to 1500"),
     ("FindTraces", find(duration_min={"seconds": -1}), BAD, "duration_min is negative"),
     ("FindTraces", find(start_time_min={"nanos": -1}), BAD, "start_time_min has -1 ns"),
     ("FindTraces", find(attributes={"a": {"array_value": LIST}}), BAD, "no value to compare"),

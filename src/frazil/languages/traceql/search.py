@@ -42,7 +42,8 @@ from frazil.query import (
 from frazil.query import sql_texts as texts
 from frazil.query import sql_where as where
 
-TRACES_MAX = 1000
+TRACES_MAX = 1500
+"""The most that Jaeger's page offers."""
 SPANS_PER_SPANSET_MAX = 1000
 SPANS_SHOWN_MAX = 50_000
 """Spans in one answer."""

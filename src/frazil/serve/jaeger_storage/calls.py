@@ -14,7 +14,6 @@ import grpc
 from frazil.errors import FrazilError, Overloaded, Unavailable
 from frazil.httpd import Auth, WorkerThreads
 from frazil.ingest import codes_of, decompress, unpack
-from frazil.metrics import Counter
 from frazil.model import KiB
 from frazil.query import Ask
 from frazil.results import CancelToken
@@ -23,6 +22,7 @@ from frazil.serve.http.handler import ask_with, disconnect
 from frazil.serve.jaeger_storage import answers
 from frazil.serve.jaeger_storage.answers import Answer, Answers
 from frazil.serve.jaeger_storage.messages import PACKAGE
+from frazil.serve.jaeger_storage.port import CALLS
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +57,6 @@ NO_WRITING = (
     "spans are not written through this port: set writer.endpoint of Jaeger's storage to the "
     "node's port of OTLP/gRPC (ingest.grpc_port)"
 )
-
-CALLS = Counter("frazil.jaeger.calls", "Calls of Jaeger's remote storage, by method.")
 
 
 class JaegerCalls:

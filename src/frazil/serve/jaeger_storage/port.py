@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-import grpc
+from typing import TYPE_CHECKING, Self
 
 from frazil.httpd import Auth, ListenAddress
-from frazil.ingest import GrpcLimits, listening_server
+from frazil.metrics import Counter
 from frazil.serve.context import Sql
-from frazil.serve.jaeger_storage.calls import REQUEST_BYTES_MAX, JaegerCalls
 from frazil.serve.server import reading_auth
 from frazil.settings import IngestConfig, JaegerConfig, ServeConfig
 
+if TYPE_CHECKING:
+    import grpc
+
+    from frazil.serve.jaeger_storage.calls import JaegerCalls
+
 CONNECTIONS_MAX = 64
 """A Jaeger has one or two."""
+
+CALLS = Counter("frazil.jaeger.calls", "Calls of Jaeger's remote storage, by method.")
 
 
 class JaegerPort:
@@ -31,6 +35,10 @@ class JaegerPort:
     ) -> Self:
         """Listen, with the certificate of the API and the tokens that may read. `Unavailable` if
         the port is taken."""
+        # gRPC takes memory that a reader without this port spares.
+        from frazil.ingest import GrpcLimits, listening_server
+        from frazil.serve.jaeger_storage.calls import REQUEST_BYTES_MAX, JaegerCalls
+
         reading = reading_auth(auth, serve)
         calls = JaegerCalls(
             sql, reading, calls_max=config.calls_max, answer_bytes_max=serve.answer_bytes_max
