@@ -10,6 +10,7 @@
     topic_feed.py       records of Kafka clients as changes: rows by key, change events
     writer.py           KeyedWriter: rows of a caller to log records
     written_rows.py     WrittenRows: the outcome of a write
+    change_log.py       ChangeLog: what tables are folded from: our log, or another one
     owner.py            TableOwner: the log, as tables use it
     load_files.py       TableLoads: the files a table was loaded from, and a load that has begun
     load_steps.py       the rows of a load, as steps of a copy
@@ -45,6 +46,7 @@ lock that it holds for short turns.
 """
 
 from frazil.tables.catalog import alter_table, create_table, drop_table, find_table, finish_drops
+from frazil.tables.change_log import ChangeLog, ChangePartition, ChangeRecords, LogChanges
 from frazil.tables.changes import Changes, Operation, decode_changes, encode_changes
 from frazil.tables.definition import TableColumn, TableDefinition, TableFeed, new_definition
 from frazil.tables.definition_file import table_names
@@ -73,6 +75,9 @@ from frazil.tables.written_rows import WrittenRows
 __all__ = [
     "KEY_BYTES_MAX",
     "PORTION_BYTES",
+    "ChangeLog",
+    "ChangePartition",
+    "ChangeRecords",
     "Changes",
     "DeadChange",
     "FeedCodec",
@@ -85,6 +90,7 @@ __all__ = [
     "KeyedTables",
     "KeyedView",
     "KeyedWriter",
+    "LogChanges",
     "Operation",
     "PartitionFold",
     "PendingLoad",
