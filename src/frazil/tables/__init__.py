@@ -45,7 +45,14 @@ One thread at a time steps, seals and saves a table. Views are immutable; lookin
 lock that it holds for short turns.
 """
 
-from frazil.tables.catalog import alter_table, create_table, drop_table, find_table, finish_drops
+from frazil.tables.catalog import (
+    alter_table,
+    create_table,
+    drop_table,
+    find_table,
+    finish_drops,
+    put_definition,
+)
 from frazil.tables.change_log import ChangeLog, ChangePartition, ChangeRecords, LogChanges
 from frazil.tables.changes import Changes, Operation, decode_changes, encode_changes
 from frazil.tables.definition import TableColumn, TableDefinition, TableFeed, new_definition
@@ -67,7 +74,7 @@ from frazil.tables.table import KeyedTable, KeyedView, partition_of, partitions_
 from frazil.tables.table_handle import TableHandle, digest_of_key, rows_of_keys
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
 from frazil.tables.times import offsets_at
-from frazil.tables.topic_feed import FeedCodec
+from frazil.tables.topic_feed import FeedCodec, unfit_records
 from frazil.tables.view import Key, RowsView, key_array_of
 from frazil.tables.writer import PORTION_BYTES, KeyedWriter, Token, table_appends
 from frazil.tables.written_rows import WrittenRows
@@ -123,12 +130,14 @@ __all__ = [
     "open_rows",
     "partition_of",
     "partitions_with",
+    "put_definition",
     "rows_by_partition",
     "rows_of_keys",
     "seed_partition",
     "staged_batches",
     "table_appends",
     "table_names",
+    "unfit_records",
     "upgraded",
     "warm",
 ]

@@ -111,6 +111,16 @@ def fed_changes(
     yield from _typed(definition, waiting, codec)
 
 
+def unfit_records(
+    definition: TableDefinition, records: Sequence[Record], codec: FeedCodec
+) -> Iterator[tuple[Record, str]]:
+    """Yield the records that are no changes, each with the reason."""
+    by_offset = {record.offset: record for record in records}
+    for each in fed_changes(definition, records, codec):
+        if isinstance(each, UnfitRecord):
+            yield by_offset[each.offset], each.reason
+
+
 def _is_alike(one: _RowChange, other: _RowChange) -> bool:
     return (one.operation, one.columns) == (other.operation, other.columns)
 
