@@ -6,6 +6,7 @@ columns, and the offsets; a copy is in the local folder. Where neither has the t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from uuid import UUID
@@ -14,13 +15,15 @@ import msgspec
 
 from frazil.definitions import CreateTable, definition_files, wanted_definitions
 from frazil.disk import Disk
-from frazil.errors import Malformed, OutOfRange, Unknown
+from frazil.errors import Corrupt, Malformed, OutOfRange, Unknown
 from frazil.lake import TOPIC_PREFIX, FrozenTable
 from frazil.model import Rand, Signal
 from frazil.model.arrow import TABLES
 from frazil.query import definition_of
 from frazil.settings import KafkaConfig
 from frazil.tables import TableColumn, TableDefinition, alter_table, find_table, put_definition
+
+logger = logging.getLogger(__name__)
 
 
 def read_tables(config: KafkaConfig) -> tuple[CreateTable, ...]:
@@ -104,6 +107,9 @@ def _local(disk: Disk, name: str) -> TableDefinition | None:
     try:
         return find_table(disk, name)
     except Unknown:
+        return None
+    except Corrupt as error:
+        logger.warning("definition made again", extra={"table": name, "reason": str(error)})
         return None
 
 

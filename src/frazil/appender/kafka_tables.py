@@ -102,6 +102,7 @@ class KafkaTables:
     def ends(self, definition: KeyedDefinition) -> Mapping[int, int]:
         table = self._table(definition.name)
         self._source.refresh([definition.topic])
+        table.check_topic()
         return {
             number: self._source.offsets(place).last_stable_offset
             for number, place in enumerate(table.places())
@@ -116,10 +117,11 @@ class KafkaTables:
 
     def pending_bytes(self, definition: KeyedDefinition, offsets: Mapping[int, int]) -> int:
         self._refresh_now_and_then()
-        places = self._table(definition.name).places()
+        table = self._table(definition.name)
+        table.check_topic()
         return sum(
             self._source.pending_bytes(place, offsets.get(number, 0))
-            for number, place in enumerate(places)
+            for number, place in enumerate(table.places())
         )
 
     def publish(self, definition: KeyedDefinition, partition: int, offset: int) -> None:

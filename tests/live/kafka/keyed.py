@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -153,6 +155,24 @@ class Changes:
             for (partition, offset), made in sorted(self.committed[topic].items())
             if made.changes is None and offset < offsets.get(partition, 0)
         ]
+
+
+@contextmanager
+def changing(changes: Changes) -> Iterator[None]:
+    """Send changes in a thread during the block."""
+    is_done = threading.Event()
+
+    def produce() -> None:
+        while not is_done.wait(0.02):
+            changes.send()
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        thread.join()
 
 
 def fold(rows: Rows, changes: Iterable[Change]) -> None:
