@@ -21,7 +21,14 @@ from frazil.model import Rand, Signal
 from frazil.model.arrow import TABLES
 from frazil.query import definition_of
 from frazil.settings import KafkaConfig
-from frazil.tables import TableColumn, TableDefinition, alter_table, find_table, put_definition
+from frazil.tables import (
+    TableColumn,
+    TableDefinition,
+    alter_table,
+    check_definition,
+    find_table,
+    put_definition,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +102,9 @@ def _new(
     definition = definition_of(statement, rand)
     assert definition.feed is not None
     feed = msgspec.structs.replace(definition.feed, topic_id=topic_id, starts=tuple(starts))
-    return msgspec.structs.replace(definition, feed=feed, partitions=len(starts))
+    fed = msgspec.structs.replace(definition, feed=feed, partitions=len(starts))
+    check_definition(fed)
+    return fed
 
 
 def _place(table: TableDefinition) -> tuple[str, UUID | None, int]:

@@ -197,11 +197,14 @@ class FedTable:
 
     def _fold(self, table: KeyedTable, ends: dict[int, int]) -> None:
         deadline_ns = self._clock.monotonic_ns() + FOLD_MS * NS_PER_MS
+        applied = 0
         try:
-            while not table.has(ends) and self._clock.monotonic_ns() < deadline_ns:
-                table.apply()
+            while not table.has(ends):
+                applied += table.apply()
                 table.maintain()
-                if self._unfit_bytes() > UNFIT_BYTES_MAX:
+                # If nothing comes, the client says why in the end.
+                is_late = applied > 0 and self._clock.monotonic_ns() > deadline_ns
+                if is_late or self._unfit_bytes() > UNFIT_BYTES_MAX:
                     break
         except Conflict as error:  # a key in two partitions: trying again does not help
             raise Malformed(f"table {self.name}: {error}") from error

@@ -57,6 +57,11 @@ def run(
             "reading from Kafka needs confluent-kafka; install it with "
             "`pip install 'frazil[lake,kafka]'`"
         )
+    if kafka.tables is not None and (Path(config.data) / "log").is_dir():
+        raise Malformed(
+            f"{config.data} is the data folder of a node, which has keyed tables of its own; name "
+            "another one with --data"
+        )
     stop = _stop_event()
     disk = RealDisk(config.data)
     with ExitStack() as stack:
@@ -97,11 +102,6 @@ def _keyed_tables(
     lake: Lake, disk: Disk, config: Config, kafka: KafkaConfig, clock: Clock, rand: Rand
 ) -> KafkaTables:
     """Have the lake freeze the keyed tables of `lake.kafka.tables`, too."""
-    if (Path(config.data) / "log").is_dir():
-        raise Malformed(
-            f"{config.data} is the data folder of a node, which has keyed tables of its own; name "
-            "another one with --data"
-        )
     # SQL and file formats take a second to load, and only these tables need them.
     from frazil.appender.definitions import read_tables
     from frazil.appender.kafka_tables import KafkaTables

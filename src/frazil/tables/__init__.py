@@ -55,7 +55,13 @@ from frazil.tables.catalog import (
 )
 from frazil.tables.change_log import ChangeLog, ChangePartition, ChangeRecords, LogChanges
 from frazil.tables.changes import Changes, Operation, decode_changes, encode_changes
-from frazil.tables.definition import TableColumn, TableDefinition, TableFeed, new_definition
+from frazil.tables.definition import (
+    TableColumn,
+    TableDefinition,
+    TableFeed,
+    check_definition,
+    new_definition,
+)
 from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
 from frazil.tables.freeze_plan import FreezePlan, freeze_plan
@@ -115,6 +121,7 @@ __all__ = [
     "Token",
     "WrittenRows",
     "alter_table",
+    "check_definition",
     "create_table",
     "decode_changes",
     "digest_of_key",

@@ -21,7 +21,8 @@ def frozen_table(
     catalog: Catalog, config: LakeConfig, name: str, topic: str, topic_id: str | None
 ) -> FrozenTable | None:
     """Load a table that a foreign topic feeds; None if it does not exist. Raises `Malformed` if it
-    is not a keyed one, and `OutOfRange` if another topic of this name has fed it."""
+    is not a keyed one, or of another topic, and `OutOfRange` if another topic of this name has fed
+    it."""
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
     from frazil.lake.keyed.schema import SYSTEM_IDS
@@ -44,16 +45,18 @@ def frozen_table(
         for field in schema.fields
         if field.name not in SYSTEM_COLUMNS and field.field_id < min(SYSTEM_IDS.values())
     ]
-    offsets = {
-        place.partition: offset
-        for place, offset in next_offsets(table).items()
-        if place.topic == topic
-    }
+    known = next_offsets(table)
+    other = next((place.topic for place in known if place.topic != topic), topic)
+    if other != topic:
+        raise Malformed(
+            f"{config.namespace}.{name} is filled from topic {other}, not from {topic}; give the "
+            "table another name"
+        )
     return FrozenTable(
         table_id=table_id,
         key=frozenset(
             field.name for field in ours if field.field_id in schema.identifier_field_ids
         ),
         column_ids={field.name: field.field_id for field in ours},
-        offsets=offsets,
+        offsets={place.partition: offset for place, offset in known.items()},
     )
