@@ -89,8 +89,10 @@ def resolve(
             f"keys may have moved. To fill table {new.name} again from what the topic has, drop it "
             "in the catalog, then start the appender"
         )
-    if local is not None and str(local.table_id) == frozen.table_id:
+    is_same = local is not None and str(local.table_id) == frozen.table_id
+    if local is not None and is_same and _place(local) == _place(new):
         return _evolved(local, new, disk)
+    # The lake has nothing of another topic: it would have been refused.
     known = _known(new, frozen)
     put_definition(disk, known)
     return _evolved(known, new, disk)

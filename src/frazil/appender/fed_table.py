@@ -187,13 +187,15 @@ class FedTable:
 
     def _look_for_unfit(self, place: TopicPartition, begin: int, end: int) -> None:
         """Read again what files have, and the lake has not: its dead letters are in no file."""
-        found: list[tuple[Record, str]] = []
         for records in self._source.read(place, begin, end):
-            found += unfit_records(self.definition, records, FEED_CODEC)
-        self._unfit[place.partition] = found
+            for record, reason in unfit_records(self.definition, records, FEED_CODEC):
+                self._note_unfit(place.partition, record, reason)
 
     def _note_unfit(self, partition: int, record: Record, reason: str) -> None:
-        self._unfit.setdefault(partition, []).append((record, reason))
+        """Note a record, once: one that changes a key is two changes."""
+        unfit = self._unfit.setdefault(partition, [])
+        if not unfit or unfit[-1][0].offset != record.offset:
+            unfit.append((record, reason))
 
     def _fold(self, table: KeyedTable, ends: dict[int, int]) -> None:
         deadline_ns = self._clock.monotonic_ns() + FOLD_MS * NS_PER_MS

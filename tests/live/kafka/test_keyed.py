@@ -238,6 +238,21 @@ def test_a_topic_created_again_stops_the_table(
         assert world.names() == {1: "a"}
 
 
+def test_a_topic_created_again_before_the_first_commit_is_the_topic(world: World) -> None:
+    """The lake has the table, and no offset yet; files have rows of the topic that is gone."""
+    with world.opened() as (lake, tables):
+        assert lake.flush() == []
+        world.produce(1, {"name": "a"})
+        positions = dict.fromkeys(range(2), FrozenPosition())
+        assert lake.run(lambda: tables.changes("t", positions, 1 << 20))
+    world.broker.delete_topic(world.topic)
+    world.broker.create_topic(world.topic, 2)
+    for number in (2, 3):
+        world.produce(number, {"name": "b"})
+    world.flush()
+    assert world.names() == {2: "b", 3: "b"}
+
+
 def test_a_partition_that_is_added_stops_the_table(world: World) -> None:
     """Keys may have moved. A table that was dropped begins again."""
     world.produce(1, {"name": "a"})
