@@ -31,6 +31,7 @@ from frazil.settings import LogConfig, TablesConfig
 from frazil.tables import (
     KeyedTable,
     KeyedWriter,
+    LogChanges,
     create_table,
     find_table,
     new_definition,
@@ -131,7 +132,7 @@ def ours(folder: Path) -> Figures:
     for begin in range(0, KEYS, BATCH_ROWS):
         writer.upsert(rows_of(ids[begin : begin + BATCH_ROWS]))
     figures: Figures = {}
-    table = KeyedTable(disk, log, definition, TablesConfig())
+    table = KeyedTable(disk, LogChanges(log), definition, TablesConfig())
     cpu = time.process_time()
     table.catch_up()
     figures["fold_inserts_per_cpu_s"] = KEYS / (time.process_time() - cpu)
@@ -229,7 +230,7 @@ def opened_mb(folder: Path) -> float:
     disk = RealDisk(folder)
     before = private_bytes()
     log = open_log(folder)
-    table = KeyedTable(disk, log, find_table(disk, "bench"))
+    table = KeyedTable(disk, LogChanges(log), find_table(disk, "bench"))
     view, rand = table.view(), np.random.default_rng(2)
     for key in rand.integers(0, KEYS, GETS).tolist():
         assert view.get(7919 * key) is not None
@@ -266,7 +267,7 @@ def starts(disk: RealDisk, log: Log, table: KeyedTable) -> Figures:
         if name == "rebuild_s":
             disk.unlink(f"tables/{table.definition.name}/0/keys.index")
         begin = time.perf_counter()
-        again = KeyedTable(disk, log, table.definition)
+        again = KeyedTable(disk, LogChanges(log), table.definition)
         figures[name] = time.perf_counter() - begin
         assert again.folds[0].is_index_loaded == (name == "open_s")
         assert again.view().live_count == KEYS

@@ -43,7 +43,14 @@ from frazil.lake.spark.jobs import TaskRunner, do_on
 from frazil.log import Log
 from frazil.model import SystemClock
 from frazil.settings import LakeConfig, TablesConfig
-from frazil.tables import KeyedTable, KeyedWriter, create_table, new_definition, warm
+from frazil.tables import (
+    KeyedTable,
+    KeyedWriter,
+    LogChanges,
+    create_table,
+    new_definition,
+    warm,
+)
 from tests.lake.keyed.world import OneTable, do_inline
 from tests.lake.maintain.tables import data_files
 
@@ -119,7 +126,7 @@ class FrozenTable:
         self.name = name
         self._definition = new_definition(name, COLUMNS, ["id"], rand=rand)
         create_table(disk, log, self._definition)
-        self._table = KeyedTable(disk, log, self._definition, TablesConfig())
+        self._table = KeyedTable(disk, LogChanges(log), self._definition, TablesConfig())
         self._writer = KeyedWriter(log, self._definition, clock=SystemClock())
         self._freezer = Freezer(
             FreezeSource(OneTable(self._table), log),

@@ -65,7 +65,7 @@ class FreezeSource:
     ) -> list[PartitionChanges]:
         view = self._view(name)
         changes = [
-            _changes(name, number, rows, begins.get(number, FrozenPosition()), bytes_max)
+            partition_changes(name, number, rows, begins.get(number, FrozenPosition()), bytes_max)
             for number, rows in enumerate(view.partitions)
         ]
         return [each for each in changes if each.end.offset > each.begin.offset]
@@ -100,9 +100,11 @@ class FreezeSource:
             self._log.publish(definition.topic, partition, offset, topic_id)
 
 
-def _changes(
+def partition_changes(
     name: str, number: int, view: RowsView, begin: FrozenPosition, bytes_max: int
 ) -> PartitionChanges:
+    """Return what happened to a partition since a position, up to about `bytes_max` of rows. Raises
+    as `KeyedSource.changes` does."""
     if begin.offset > view.end_offset:
         raise Unavailable(
             f"the lake has the changes of {name}/{number} up to {begin.offset}, and its local rows "
@@ -144,12 +146,13 @@ def _end_offset(view: RowsView, begin: FrozenPosition, bytes_max: int) -> int:
     return low
 
 
-def lake_definition(definition: TableDefinition) -> KeyedDefinition:
-    """Return what the lake knows of a table."""
+def lake_definition(definition: TableDefinition, topic_id: str | None = None) -> KeyedDefinition:
+    """Return what the lake knows of a table. `topic_id` is of a topic that is not in our log."""
     return KeyedDefinition(
         name=definition.name,
         table_id=str(definition.table_id),
         topic=definition.topic,
+        topic_id=topic_id,
         partitions=definition.partitions,
         key=definition.key,
         columns=tuple(

@@ -37,6 +37,7 @@ OWNERS: dict[str, set[str] | None] = {
         "load",
         "rules",
         "client",
+        "appender",
         "otlp_files",
     },
     "blake3": {"ingest"},

@@ -20,7 +20,7 @@ from pyiceberg.transforms import BucketTransform
 from frazil.disk import RealDisk
 from frazil.errors import Conflict, Malformed, Unknown
 from frazil.lake import CloneSource, clone_table, cluster_by, set_bloom
-from frazil.lake.append.appender import data_file_of
+from frazil.lake.append.commit import data_file_of
 from frazil.lake.files.parquet_schema import file_layout_of
 from frazil.lake.files.writer import TableWriter
 from frazil.lake.loaded.clone_table import clone_warnings

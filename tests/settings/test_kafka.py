@@ -57,3 +57,14 @@ def test_an_appender_without_kafka_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Malformed, match="set --kafka"):
         run(config, is_once=True, on_commit=print, clock=SystemClock(), rand=SystemRand())
     assert not (tmp_path / "data").exists()
+
+
+def test_keyed_tables_are_refused_in_the_folder_of_a_node(tmp_path: Path) -> None:
+    """It may have tables of the same names."""
+    (tmp_path / "log").mkdir()
+    config = load(
+        None,
+        {"data": str(tmp_path), "lake": {"kafka": {"brokers": "b:1", "tables": str(tmp_path)}}},
+    )
+    with pytest.raises(Malformed, match="is the data folder of a node"):
+        run(config, is_once=True, on_commit=print, clock=SystemClock(), rand=SystemRand())

@@ -15,6 +15,7 @@ from frazil.settings import LogConfig, TablesConfig
 from frazil.tables import (
     KeyedTable,
     KeyedView,
+    LogChanges,
     Operation,
     TableDefinition,
     create_table,
@@ -122,7 +123,7 @@ def start(
     if definition.name not in table_names(disk):
         create_table(disk, log, definition)
     definition = find_table(disk, definition.name)
-    return Machine(disk, log, KeyedTable(disk, log, definition, config))
+    return Machine(disk, log, KeyedTable(disk, LogChanges(log), definition, config))
 
 
 def rows_of(view: KeyedView) -> list[Row]:

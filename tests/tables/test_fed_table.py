@@ -15,7 +15,7 @@ from frazil.load.formats.json_values import parse_document, rows_to_table
 from frazil.log import Log, Record, append_of_records
 from frazil.model import Rand
 from frazil.settings import TopicConfig
-from frazil.tables import KeyedTables, Operation, TableDefinition, new_definition
+from frazil.tables import KeyedTables, Operation, SeedRows, TableDefinition, new_definition
 from frazil.tables.definition import TableFeed
 from frazil.tables.topic_feed import FeedCodec
 from tests.sim.clock import SimClock
@@ -144,3 +144,36 @@ def test_a_topic_that_is_created_again_is_another_one() -> None:
         tables.catch_up()
         with pytest.raises(Unavailable, match="deleted and created again"):
             tables.view("t")
+
+
+def test_rows_of_the_lake_seed_the_partitions_that_a_producer_has_chosen() -> None:
+    """Where the topic no longer has the records, and the files are lost."""
+    disk = SimDisk()
+    with opened(disk) as (log, tables):
+        log.create_topic("orders", TopicConfig(partitions=2))
+        tables.create(definition())
+        for number in range(20):
+            produce(log, number, {"name": f"{number}"}, partition=number % 2)
+        tables.catch_up()
+        view = tables.view("t")
+        seeds = [
+            SeedRows(list(rows.rows_between(0, rows.row_count)), rows.end_offset, rows.row_count)
+            for rows in view.partitions
+        ]
+        tables.close()
+        for number in range(2):
+            log.delete_records("orders", number, 5)
+            folder = f"tables/t/{number}"
+            for name in disk.list(folder):
+                disk.unlink(f"{folder}/{name}")
+        again = KeyedTables(
+            disk, log, SMALL, clock=SimClock(), codec=CODEC, frozen=lambda _, n: seeds[n]
+        )
+        produce(log, 3, {"name": "new"}, partition=1)
+        again.catch_up()
+        view = again.view("t")
+        assert view.live_count == 20
+        assert view.get(3) == {"id": 3, "name": "new"}
+        taken = [row for batch in view.take([(4,), (5,)]) for row in batch.to_pylist()]
+        assert sorted(str(row["name"]) for row in taken) == ["4", "5"]
+        again.close()

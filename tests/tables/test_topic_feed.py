@@ -77,6 +77,19 @@ def test_a_value_is_the_row_of_its_key_and_no_value_deletes_it() -> None:
     ]
 
 
+def test_a_key_that_changes_is_two_changes_or_none() -> None:
+    """A record that does not fit changes nothing, not even the row of its old key."""
+    before = {"id": 1}
+    changes = told(
+        table("debezium"),
+        record(1, 1, {"op": "u", "before": before, "after": {"id": 2, "name": "b"}}),
+        record(2, 1, {"op": "u", "before": before, "after": {"id": 3, "name": 7}}),
+    )
+    assert changes[0] == ("DELETE", [{"id": 1}], [1])
+    assert changes[1] == ("UPSERT", [{"id": 2, "name": "b", "paid": None}], [1])
+    assert [type(each) for each in changes[2:]] == [UnfitRecord]
+
+
 def test_a_text_key_stays_text() -> None:
     named = table(columns=(("id", "string"), ("name", "string")))
     changes = told(named, record(0, b"42", {"name": "a"}), record(1, b"caf\xc3\xa9", None))

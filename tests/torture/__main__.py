@@ -22,6 +22,7 @@ from tests.torture.checker import Verdict
 from tests.torture.kafka import live as kafka_live
 from tests.torture.kafka import mutants as kafka_mutants
 from tests.torture.kafka import sim as kafka_sim
+from tests.torture.kafka import tables as kafka_tables
 from tests.torture.keyed_lake import engines as keyed_engines
 from tests.torture.keyed_lake import run as keyed_lake
 from tests.torture.lake import run as lake
@@ -250,6 +251,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "kafka": (run_kafka, 500),
     "kafka_mutants": (run_kafka_mutants, 0),
     "kafka_live": (kafka_live.run, 10),
+    "kafka_tables": (kafka_tables.run, 40),
     "lost_answer": (lost_answer.run, 100),
     "overload": (overload.run, 10),
     "rows": (rows.run, 20),

@@ -11,6 +11,7 @@
     store.py         Definitions: one file per defined thing
     audit.py         Audit: who sent which statement, and what became of it
     pipe_history.py  PipeHistory: runs of pipes, and how each ended
+    definition_files.py  the files of a folder of definitions
     changes.py       what `frazil apply` has to change
     executor.py      StatementExecutor: carries out a statement by the handler of its kind
 
@@ -26,6 +27,7 @@ from frazil.definitions.changes import (
     wanted_definitions,
 )
 from frazil.definitions.cron import CronSchedule, parse_cron
+from frazil.definitions.definition_files import definition_files
 from frazil.definitions.executor import (
     StatementCall,
     StatementExecutor,
@@ -148,6 +150,7 @@ __all__ = [
     "ValidateStage",
     "WidenColumn",
     "changes_to",
+    "definition_files",
     "done",
     "drop_definition",
     "is_definition",

@@ -34,6 +34,8 @@ All work on tables runs on one thread. Tasks run in other processes.
 """
 
 from frazil.lake.append.appender import Appended, Appender, Covered
+from frazil.lake.append.kafka_admin import KafkaTopic
+from frazil.lake.append.kafka_changes import KafkaChanges
 from frazil.lake.append.kafka_source import KafkaSource
 from frazil.lake.append.log_source import bytes_behind, source_of
 from frazil.lake.append.progress import LakeActivity
@@ -45,9 +47,11 @@ from frazil.lake.catalog.catalog import (
 )
 from frazil.lake.files.sink import ArrowSink
 from frazil.lake.keyed.definition import KeyedColumn, KeyedDefinition
+from frazil.lake.keyed.frozen_table import frozen_table
 from frazil.lake.keyed.source import (
     FrozenPosition,
     FrozenRows,
+    FrozenTable,
     KeyedSource,
     PartitionChanges,
 )
@@ -122,8 +126,11 @@ __all__ = [
     "Followers",
     "FrozenPosition",
     "FrozenRows",
+    "FrozenTable",
     "JobGroup",
+    "KafkaChanges",
     "KafkaSource",
+    "KafkaTopic",
     "KeyedColumn",
     "KeyedDefinition",
     "KeyedSource",
@@ -171,6 +178,7 @@ __all__ = [
     "do_on",
     "erasure_condition",
     "find_table",
+    "frozen_table",
     "is_installed",
     "is_small",
     "jars_folder",

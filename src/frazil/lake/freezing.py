@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
     from frazil.lake.append.appender import Appended
-    from frazil.lake.keyed.freezer import Freezer
+    from frazil.lake.keyed.freezer import Freezer, SetAside
     from frazil.lake.keyed.source import KeyedSource
     from frazil.lake.spark.jobs import TaskRunner
     from frazil.settings import LakeConfig
@@ -49,7 +49,11 @@ class Freezing:
         rand: Rand,
         report: ReportActivity,
         is_disk_short: Callable[[], bool],
+        set_aside: SetAside,
     ) -> None:
+        """`set_aside` commits records that are no changes as dead letters."""
+        self._set_aside = set_aside
+        self._fatal_errors: tuple[type[FrazilError], ...] = ()
         self._catalog = catalog
         self._config = config
         self._do = do
@@ -66,9 +70,9 @@ class Freezing:
         self.trouble: str | None = None
         """Why the last freeze failed, or None."""
 
-    def attach(self, source: KeyedSource) -> None:
-        """Freeze these tables from now on."""
-        self._source = source
+    def attach(self, source: KeyedSource, fatal_errors: tuple[type[FrazilError], ...]) -> None:
+        """Freeze these tables from now on. Fatal errors are raised, and not retried."""
+        self._source, self._fatal_errors = source, fatal_errors
 
     def owns(self, table: str) -> bool:
         """Return whether only this process writes a table."""
@@ -79,9 +83,9 @@ class Freezing:
         """Estimated bytes of changes to freeze; 0 while a retry is not due."""
         if self._source is None or self._is_fenced or not self._is_retry_due():
             return 0
-        if not self._source.tables():
-            return 0
         try:
+            if not self._source.tables():
+                return 0
             return self._opened(self._source).pending_bytes
         except FrazilError as error:
             self._fail(error)
@@ -120,11 +124,14 @@ class Freezing:
                 rand=self._rand,
                 report=self._report,
                 is_disk_short=self._is_disk_short,
+                set_aside=self._set_aside,
             )
         return self._freezer
 
     def _fail(self, error: Exception) -> None:
         FAILED.add(reason=type(error).__name__)
+        if isinstance(error, self._fatal_errors):
+            raise error
         if self.trouble != str(error):
             is_known = isinstance(error, FrazilError)
             logger.error(

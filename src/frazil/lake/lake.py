@@ -69,7 +69,6 @@ CLOSE_BYTES_MAX = 128 * MiB
 CLOSE_S = 15.0
 """How long `close` waits for the current job; calls to a catalog that does not respond can take
 minutes. What remains is abandoned as by a kill, which the tables survive."""
-
 ABANDON_S = 1.0
 """How long the thread may take to notice that its Spark process is gone."""
 
@@ -163,6 +162,7 @@ class Lake:
             rand=rand,
             report=self._set_activity,
             is_disk_short=self._is_disk_short,
+            set_aside=lambda unfit: self.appender.set_aside(unfit),
         )
         self._schedule = Schedule(
             self._maintenance, config.maintain_interval_ms, clock, is_disk_short=self._is_disk_short
@@ -255,16 +255,18 @@ class Lake:
         return job()
 
     def run(self, job: Callable[[], T]) -> T:
-        """Run a job on the lake's thread, between two rounds, and wait for it."""
+        """Run a job between two rounds and wait for it; on the lake's thread itself, at once."""
+        if threading.current_thread() is self._thread:
+            return job()
         return self.submit(job).result()
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
         """Like `run`, without waiting."""
         return self._jobs.submit(job, self._refresh)
 
-    def freeze_from(self, source: KeyedSource) -> None:
-        """Freeze the keyed tables of a source, too. Called once, by the owner."""
-        self._freezing.attach(source)
+    def freeze_from(self, source: KeyedSource, *, is_fatal: bool = False) -> None:
+        """Freeze keyed tables, too. With `is_fatal`, their `fatal_errors` end all rounds."""
+        self._freezing.attach(source, self._fatal_errors if is_fatal else ())
 
     def frozen_rows(
         self, definition: KeyedDefinition, partition: int, snapshot_id: int | None = None

@@ -49,6 +49,7 @@ from frazil.query.search.filters import where as sql_where
 from frazil.query.search.hints import Hints, hints_of
 from frazil.query.search.render import search_sql
 from frazil.query.search.to_sql import query_conditions, query_names
+from frazil.query.table_definitions import definition_of
 from frazil.query.table_statements import KeyedStore, register_tables
 from frazil.query.telemetry.compare import Comparison, Selection, compare
 from frazil.query.telemetry.deployments import Deployment, deployments
@@ -190,6 +191,7 @@ __all__ = [
     "bounded",
     "cluster_lines",
     "compare",
+    "definition_of",
     "dependencies",
     "deployments",
     "exemplars",

@@ -34,6 +34,9 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     group: Annotated[
         str, doc("Consumer group that shows the progress to Kafka's tools. Frazil never reads it.")
     ] = "frazil"
+    tables: Annotated[
+        str | None, doc("Folder of .sql files that define keyed tables to fill from topics.")
+    ] = None
     skip_lost: Annotated[
         bool, doc("Continue when the broker has lost offsets that the tables miss. If off, stop.")
     ] = False

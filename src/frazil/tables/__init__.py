@@ -10,6 +10,7 @@
     topic_feed.py       records of Kafka clients as changes: rows by key, change events
     writer.py           KeyedWriter: rows of a caller to log records
     written_rows.py     WrittenRows: the outcome of a write
+    change_log.py       ChangeLog: what tables are folded from: our log, or another one
     owner.py            TableOwner: the log, as tables use it
     load_files.py       TableLoads: the files a table was loaded from, and a load that has begun
     load_steps.py       the rows of a load, as steps of a copy
@@ -44,9 +45,23 @@ One thread at a time steps, seals and saves a table. Views are immutable; lookin
 lock that it holds for short turns.
 """
 
-from frazil.tables.catalog import alter_table, create_table, drop_table, find_table, finish_drops
+from frazil.tables.catalog import (
+    alter_table,
+    create_table,
+    drop_table,
+    find_table,
+    finish_drops,
+    put_definition,
+)
+from frazil.tables.change_log import ChangeLog, ChangePartition, ChangeRecords, LogChanges
 from frazil.tables.changes import Changes, Operation, decode_changes, encode_changes
-from frazil.tables.definition import TableColumn, TableDefinition, TableFeed, new_definition
+from frazil.tables.definition import (
+    TableColumn,
+    TableDefinition,
+    TableFeed,
+    check_definition,
+    new_definition,
+)
 from frazil.tables.definition_file import table_names
 from frazil.tables.fold import DeadChange, PartitionFold
 from frazil.tables.freeze_plan import FreezePlan, freeze_plan
@@ -65,7 +80,7 @@ from frazil.tables.table import KeyedTable, KeyedView, partition_of, partitions_
 from frazil.tables.table_handle import TableHandle, digest_of_key, rows_of_keys
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus
 from frazil.tables.times import offsets_at
-from frazil.tables.topic_feed import FeedCodec
+from frazil.tables.topic_feed import FeedCodec, unfit_records
 from frazil.tables.view import Key, RowsView, key_array_of
 from frazil.tables.writer import PORTION_BYTES, KeyedWriter, Token, table_appends
 from frazil.tables.written_rows import WrittenRows
@@ -73,6 +88,9 @@ from frazil.tables.written_rows import WrittenRows
 __all__ = [
     "KEY_BYTES_MAX",
     "PORTION_BYTES",
+    "ChangeLog",
+    "ChangePartition",
+    "ChangeRecords",
     "Changes",
     "DeadChange",
     "FeedCodec",
@@ -85,6 +103,7 @@ __all__ = [
     "KeyedTables",
     "KeyedView",
     "KeyedWriter",
+    "LogChanges",
     "Operation",
     "PartitionFold",
     "PendingLoad",
@@ -102,6 +121,7 @@ __all__ = [
     "Token",
     "WrittenRows",
     "alter_table",
+    "check_definition",
     "create_table",
     "decode_changes",
     "digest_of_key",
@@ -117,12 +137,14 @@ __all__ = [
     "open_rows",
     "partition_of",
     "partitions_with",
+    "put_definition",
     "rows_by_partition",
     "rows_of_keys",
     "seed_partition",
     "staged_batches",
     "table_appends",
     "table_names",
+    "unfit_records",
     "upgraded",
     "warm",
 ]

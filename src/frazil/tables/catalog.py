@@ -14,7 +14,9 @@ from frazil.tables.definition_file import (
     bury_table,
     load_definition,
     remove_buried_table,
+    remove_folder,
     save_definition,
+    table_folder,
 )
 from frazil.tables.owner import TableOwner
 from frazil.tables.writer import topic_config
@@ -91,6 +93,16 @@ def alter_table(disk: Disk, definition: TableDefinition) -> None:
     before = find_table(disk, definition.name)
     if (before.table_id, before.versions) != (definition.table_id, definition.versions[:-1]):
         raise Conflict(f"table {definition.name} was changed meanwhile; read it again")
+    save_definition(disk, definition)
+
+
+def put_definition(disk: Disk, definition: TableDefinition) -> None:
+    """Make the definition of a table durable whose changes are not in our log. Row files of the one
+    before are removed: their columns may be others."""
+    folder = table_folder(definition.name)
+    for name in disk.list(folder):
+        if name.isdigit():
+            remove_folder(disk, f"{folder}/{name}")
     save_definition(disk, definition)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,9 +21,10 @@ import pyarrow as pa
 
 from frazil.disk import Disk, WriteBuffer
 from frazil.errors import Malformed, OutOfRange, TooLarge, Unknown
-from frazil.log import ReadablePartition, Reader, Record
+from frazil.log import Record
 from frazil.metrics import Counter
 from frazil.settings import TablesConfig
+from frazil.tables.change_log import ChangePartition, ChangeRecords
 from frazil.tables.changes import Changes, Operation, decode_changes
 from frazil.tables.compaction import choose_files, compacted_rows
 from frazil.tables.definition import TableDefinition
@@ -48,6 +49,10 @@ DEAD = Counter("frazil.tables.dead.changes", "Changes that could not be applied,
 COMPACTED = Counter("frazil.tables.compacted.bytes", "Row files rewritten, in bytes, by table.")
 
 
+OnUnfit = Callable[[int, Record, str], None]
+"""Called with a partition, a record of a feeding topic that is no change, and the reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeadChange:
     """A change of the log that was not applied."""
@@ -66,17 +71,19 @@ class PartitionFold:
         disk: Disk,
         folder: str,
         definition: TableDefinition,
-        log: ReadablePartition,
+        log: ChangePartition,
         config: TablesConfig,
         pages: MappedPages | None = None,
         codec: FeedCodec | None = None,
+        on_unfit: OnUnfit | None = None,
     ) -> None:
-        """Open the files. The first steps read the rest from the log. `codec` is for tables that a
-        topic feeds."""
+        """Open the files. The first steps read the rest from the log. `codec` and `on_unfit` are
+        for tables that a topic feeds."""
         self._disk = disk
         self._folder = folder
         self._config = config
         self._codec = codec
+        self._on_unfit = on_unfit
         self.log = log
         feed = definition.feed
         self._begin_offset = 0 if feed is None else feed.starts[log.index]
@@ -100,7 +107,7 @@ class PartitionFold:
         """Files that a compaction failed to replace, or did not see that it had."""
         self.dead: deque[DeadChange] = deque(maxlen=DEAD_CHANGES_KEPT)
         self.dead_count = 0
-        self._reader: Reader | None = None
+        self._reader: ChangeRecords | None = None
         self._buffer = WriteBuffer()
         self.view: RowsView = view_of(self.state, self.end_offset)
         """The rows as of the last step."""
@@ -151,7 +158,7 @@ class PartitionFold:
         what the files lack.
         """
         if self._reader is None:
-            self._reader = Reader(self.log, max(self.end_offset, self._begin_offset))
+            self._reader = self.log.reader(max(self.end_offset, self._begin_offset))
         if self.needs_seed:
             raise OutOfRange(
                 f"{self.log.topic}/{self.log.index} begins at {self.log.view.start_offset}; its "
@@ -159,9 +166,7 @@ class PartitionFold:
             )
         records = [
             record
-            for batch in self._reader.read(self._config.read_bytes)
-            if not batch.header.is_control
-            for record in batch.records()
+            for record in self._reader.read(self._config.read_bytes)
             if record.offset >= self.end_offset
         ]
         groups = self._groups(records) if self._codec is None else self._fed(records, self._codec)
@@ -192,9 +197,13 @@ class PartitionFold:
     def _fed(self, records: Sequence[Record], codec: FeedCodec) -> Iterator[tuple[Changes, Longs]]:
         """Yield the changes of a feeding topic. Applied one after the other: a truncate deletes
         what the ones before it have made."""
+        by_offset: dict[int, Record] = {}
         for each in fed_changes(self.state.definition, records, codec):
             if isinstance(each, UnfitRecord):
                 self._note_dead(each.offset, 0, each.reason)
+                if self._on_unfit is not None:
+                    by_offset = by_offset or {record.offset: record for record in records}
+                    self._on_unfit(self.log.index, by_offset[each.offset], each.reason)
             elif isinstance(each, Truncate):
                 yield self._truncate(each.offset)
             else:

@@ -409,7 +409,7 @@ class KeyedTables:
     def _awaited(self) -> list[tuple[ReadablePartition, int]]:
         """Return the next offset of each partition."""
         return [
-            (fold.log, fold.end_offset)
+            (self._log.partition(fold.log.topic, fold.log.index), fold.end_offset)
             for found in self._tables.values()
             if (table := found.table) is not None and not found.is_blocked
             for fold in table.folds

@@ -24,8 +24,8 @@ from google_crc32c import value as crc32c
 
 from frazil.disk import Disk, make_directories
 from frazil.errors import Corrupt
-from frazil.log import PartitionView
 from frazil.metrics import Counter
+from frazil.tables.change_log import ChangeExtent
 from frazil.tables.definition import TableDefinition
 from frazil.tables.keys.index_file import NAME, IndexPosition, read_index
 from frazil.tables.keys.kernels import Longs
@@ -67,7 +67,7 @@ def recover_partition(
     folder: str,
     definition: TableDefinition,
     identity: int,
-    log: PartitionView,
+    log: ChangeExtent,
     pages: MappedPages,
 ) -> RecoveredState:
     """Return the state that is in files. Nothing in them may be beyond the end of the log."""
@@ -100,7 +100,7 @@ def segment_of_file(definition: TableDefinition, file: RowFile) -> RowSegment:
 
 
 def _open_chain(
-    disk: Disk, folder: str, definition: TableDefinition, identity: int, log: PartitionView
+    disk: Disk, folder: str, definition: TableDefinition, identity: int, log: ChangeExtent
 ) -> list[RowFile]:
     """Return the segments that continue each other from offset 0. Removes all other files, if the
     log has what they had."""

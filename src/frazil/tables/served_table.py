@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from frazil.disk import Disk
 from frazil.errors import Conflict, Corrupt, FrazilError, OutOfRange, TooLarge, Unavailable, Unknown
-from frazil.log import ProgressKeeper, ReadableLog
+from frazil.log import ProgressKeeper, ReadableLog, record_at_time
 from frazil.metrics import Histogram
 from frazil.model import NS_PER_MS, Clock
 from frazil.settings import TablesConfig
 from frazil.tables.catalog import feeding_topic, find_table
+from frazil.tables.change_log import LogChanges
 from frazil.tables.definition import TableDefinition
 from frazil.tables.table import KeyedTable, pressure_of
 from frazil.tables.table_status import KeyedPartitionStatus, KeyedTableStatus, TableState
@@ -103,14 +104,16 @@ class ServedTable:
     def _open(self) -> None:
         try:
             self.definition = find_table(self._disk, self.name)
-            self.topic_id = feeding_topic(self._log, self.definition).topic_id
+            topic = feeding_topic(self._log, self.definition)
+            self.topic_id = topic.topic_id
             if self.definition.feed is not None and self._codec is None:
                 raise Unavailable("this process cannot read the records of topics")
-            table = KeyedTable(self._disk, self._log, self.definition, self._config, self._codec)
+            changes = LogChanges(self._log)
+            table = KeyedTable(self._disk, changes, self.definition, self._config, self._codec)
             self._seed(table)
             self.start = {
-                number: fold.log.current_view().last_stable_offset
-                for number, fold in enumerate(table.folds)
+                number: partition.current_view().last_stable_offset
+                for number, partition in enumerate(topic.partitions)
             }
             self._keeper = self._log.keep_progress(
                 f"{SUBSCRIBER_PREFIX}{self.name}", self.definition.topic
@@ -229,8 +232,18 @@ class ServedTable:
             number: offset
             if self._frozen is None
             else min(offset, self._frozen_offset(table.definition, number) or 0)
-            for number, offset in table.history_offsets(self._clock.wall_ms()).items()
+            for number, offset in self._history_offsets(table).items()
         }
+
+    def _history_offsets(self, table: KeyedTable) -> Token:
+        """Return the first offsets that are not older than `tables.history_ms`, by partition."""
+        begin_ms = self._clock.wall_ms() - self._config.history_ms
+        offsets: Token = {}
+        for number, fold in enumerate(table.folds):
+            record = record_at_time(self._log.partition(table.definition.topic, number), begin_ms)
+            end = fold.end_offset
+            offsets[number] = end if record is None else min(record.offset, end)
+        return offsets
 
     def note_frozen(self, partition: int, offset: int) -> None:
         """Record that the lake has the changes below an offset."""

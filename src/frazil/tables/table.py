@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from frazil.disk import Disk
 from frazil.errors import Conflict, Malformed, OutOfRange, Overloaded
-from frazil.log import ReadableLog, record_at_time
 from frazil.settings import TablesConfig
+from frazil.tables.change_log import ChangeLog
 from frazil.tables.definition import TableDefinition
 from frazil.tables.definition_file import partition_folder
-from frazil.tables.fold import PartitionFold
+from frazil.tables.fold import OnUnfit, PartitionFold
 from frazil.tables.keys.kernels import NO_ROW, Longs
 from frazil.tables.keys.key_block import block_of
 from frazil.tables.keys.key_index import bytes_for
@@ -113,7 +113,7 @@ class KeyedView:
         tuple, also if it has one column."""
         single = len(self.definition.key) == 1
         array = key_array_of(self._key_types, [key[0] if single else key for key in keys])
-        owners = partitions_of(self.definition, array)
+        owners = self._owners(array)
         for number in np.unique(owners).tolist():
             mine = array.take(pa.array(np.flatnonzero(owners == number)))
             yield self.partitions[number].take(mine)
@@ -136,15 +136,18 @@ class KeyedTable:
     def __init__(
         self,
         disk: Disk,
-        log: ReadableLog,
+        log: ChangeLog,
         definition: TableDefinition,
         config: TablesConfig | None = None,
         codec: FeedCodec | None = None,
+        on_unfit: OnUnfit | None = None,
     ) -> None:
-        """`codec` reads the records of a topic that feeds the table."""
+        """`codec` reads the records of a topic that feeds the table; `on_unfit` is told which are
+        no changes."""
         assert codec is not None or definition.feed is None
         self.definition = definition
         self._codec = None if definition.feed is None else codec
+        self._on_unfit = on_unfit
         self._config = config or TablesConfig()
         self._disk = disk
         self._log = log
@@ -156,7 +159,14 @@ class KeyedTable:
         folder = partition_folder(definition.name, partition)
         log = self._log.partition(definition.topic, partition)
         return PartitionFold(
-            self._disk, folder, definition, log, self._config, self._pages, self._codec
+            self._disk,
+            folder,
+            definition,
+            log,
+            self._config,
+            self._pages,
+            self._codec,
+            self._on_unfit,
         )
 
     def view(self) -> KeyedView:
@@ -221,15 +231,6 @@ class KeyedTable:
         most. Returns whether there was something to do; then there may be more."""
         done = [self.folds[number].compact(horizon) for number, horizon in horizons.items()]
         return any(done)
-
-    def history_offsets(self, now_ms: int) -> Token:
-        """Return the first offsets that are not older than `tables.history_ms`, by partition."""
-        begin_ms = now_ms - self._config.history_ms
-        found = [(fold, record_at_time(fold.log, begin_ms)) for fold in self.folds]
-        return {
-            number: fold.end_offset if record is None else min(record.offset, fold.end_offset)
-            for number, (fold, record) in enumerate(found)
-        }
 
     def seed(
         self, partition: int, batches: Iterable[pa.RecordBatch], *, end_offset: int, next_row: int

@@ -103,12 +103,39 @@ def fed_changes(
             waiting = []
             yield changes
             continue
+        unfit = _unfit_of(definition, changes, codec) if len(changes) > 1 else None
+        if unfit is not None:
+            yield from _typed(definition, waiting, codec)
+            waiting = []
+            yield unfit
+            continue
         for change in changes:
             if waiting and not _is_alike(waiting[0], change):
                 yield from _typed(definition, waiting, codec)
                 waiting = []
             waiting.append(change)
     yield from _typed(definition, waiting, codec)
+
+
+def _unfit_of(
+    definition: TableDefinition, changes: Sequence[_RowChange], codec: FeedCodec
+) -> UnfitRecord | None:
+    """Return why a record of several changes does not fit: then none of them is made."""
+    for change in changes:
+        for each in _typed(definition, [change], codec):
+            if isinstance(each, UnfitRecord):
+                return each
+    return None
+
+
+def unfit_records(
+    definition: TableDefinition, records: Sequence[Record], codec: FeedCodec
+) -> Iterator[tuple[Record, str]]:
+    """Yield the records that are no changes, each with the reason."""
+    by_offset = {record.offset: record for record in records}
+    for each in fed_changes(definition, records, codec):
+        if isinstance(each, UnfitRecord):
+            yield by_offset[each.offset], each.reason
 
 
 def _is_alike(one: _RowChange, other: _RowChange) -> bool:

@@ -22,7 +22,7 @@ from frazil.lake.spark.session import Session
 from frazil.log import Log
 from frazil.model import MiB, SystemClock
 from frazil.settings import LakeConfig
-from frazil.tables import KeyedTable, Operation, create_table, new_definition
+from frazil.tables import KeyedTable, LogChanges, Operation, create_table, new_definition
 from tests.lake.keyed.engines import with_duckdb, with_polars, with_pyiceberg, with_spark
 from tests.lake.keyed.world import NAME, KeyedWorld
 from tests.lake.maintain.tables import data_files, expire
@@ -144,7 +144,7 @@ def test_all_types_and_new_columns(opened: tuple[KeyedWorld, Session]) -> None:
         "kinds", [(name, kind) for name, (kind, _) in kinds.items()], ["id"], rand=SystemRandom()
     )
     create_table(world.disk, world.log, definition)
-    table = KeyedTable(world.disk, world.log, definition)
+    table = KeyedTable(world.disk, LogChanges(world.log), definition)
     old, world.views.table = world.keyed, table
     try:
         rows = [

@@ -29,6 +29,7 @@ from frazil.settings import LakeConfig, LogConfig, TablesConfig
 from frazil.tables import (
     KeyedTable,
     KeyedView,
+    LogChanges,
     Operation,
     TableDefinition,
     create_table,
@@ -113,7 +114,9 @@ class KeyedWorld:
             )
             create_table(self.disk, self.log, definition)
         definition = find_table(self.disk, NAME)
-        return KeyedTable(self.disk, self.log, definition, TablesConfig(seal_bytes=20_000))
+        return KeyedTable(
+            self.disk, LogChanges(self.log), definition, TablesConfig(seal_bytes=20_000)
+        )
 
     def open_freezer(self) -> Freezer:
         return Freezer(

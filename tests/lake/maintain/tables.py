@@ -14,7 +14,7 @@ from pyiceberg.table.update.snapshot import _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT
 
 from frazil.disk import RealDisk
-from frazil.lake.append.appender import data_file_of
+from frazil.lake.append.commit import data_file_of
 from frazil.lake.files.parquet_schema import file_layout_of
 from frazil.lake.files.writer import TableWriter
 from frazil.lake.tables.record_rows import columns_of

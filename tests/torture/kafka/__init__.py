@@ -11,6 +11,7 @@
     sim.py             one seed: a cluster of clients, some lives of a node
     mutants.py         bugs put in on purpose
     live.py            a real node, librdkafka, a proxy that loses responses
+    tables.py          `frazil appender` and keyed tables of a real Kafka, killed at random
 
 The port's own code is what runs: `KafkaPort.open`, `KafkaConnection`, the codecs. Only sockets,
 threads, time, randomness and the disk are replaced.

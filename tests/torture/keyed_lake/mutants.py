@@ -107,13 +107,13 @@ def _rows_doubled() -> None:
 
 def _rows_not_counted() -> None:
     """Keep the row number of the round before."""
-    original = keyed_lake._changes
+    original = keyed_lake.partition_changes
 
     def changes(*args: Any) -> Any:
         done = original(*args)
         return replace(done, end=replace(done.end, row=done.begin.row))
 
-    mock.patch.object(keyed_lake, "_changes", changes).start()
+    mock.patch.object(keyed_lake, "partition_changes", changes).start()
 
 
 def _deletes_kept() -> None:

@@ -24,6 +24,7 @@ from frazil.settings import LogConfig, TablesConfig
 from frazil.tables import (
     KeyedTable,
     KeyedView,
+    LogChanges,
     Operation,
     TableDefinition,
     create_table,
@@ -195,7 +196,7 @@ def open_table(world: TableWorld, log: Log) -> KeyedTable:
     if world.definition.name not in table_names(world.disk):
         create_table(world.disk, log, world.definition)
     definition = find_table(world.disk, world.definition.name)
-    table = KeyedTable(world.disk, log, definition, world.config)
+    table = KeyedTable(world.disk, LogChanges(log), definition, world.config)
     is_loaded = table.folds[0].is_index_loaded
     world.fired["index_loaded" if is_loaded else "index_rebuilt"] += 1
     return table

@@ -27,6 +27,7 @@ from frazil.tables import (
     KeyedTable,
     KeyedView,
     KeyedWriter,
+    LogChanges,
     Operation,
     create_table,
     new_definition,
@@ -138,7 +139,7 @@ class Soak:
         if self.rand.random() < 0.002:
             self.table.checkpoint()
             self.table.close()
-            self.table = KeyedTable(self.disk, self.log, self.writer.definition, CONFIG)
+            self.table = KeyedTable(self.disk, LogChanges(self.log), self.writer.definition, CONFIG)
             self.table.catch_up()
             self.report.faults["restarted"] += 1
 
@@ -156,7 +157,9 @@ def run(cycles: int, seed: int) -> Report:
         definition = new_definition("soak", COLUMNS, ["id"], rand=rand)
         create_table(disk, log, definition)
         writer = KeyedWriter(log, definition, clock=SystemClock())
-        soak = Soak(rand, report, log, disk, writer, KeyedTable(disk, log, definition, CONFIG))
+        soak = Soak(
+            rand, report, log, disk, writer, KeyedTable(disk, LogChanges(log), definition, CONFIG)
+        )
         run_all(soak, cycles)
         soak.table.close()
         log.close()

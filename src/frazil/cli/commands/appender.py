@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--catalog", metavar="URI", help="Iceberg catalog (default: SQLite file in DIR)")
     add("--warehouse", metavar="URI", help="folder or URI of the tables (default: folder in DIR)")
     add("--master", metavar="URL", help="Spark master (default: local[2])")
+    add("--tables", metavar="FOLDER", help="folder with CREATE TABLE … FROM TOPIC, in .sql files")
     add("--skip-lost", action="store_true", help="continue without offsets Kafka has deleted")
     add("--once", action="store_true", help="exit when everything present now is in the tables")
     add("--json", action="store_true", help="print one JSON object per commit")
@@ -45,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _overrides(options: argparse.Namespace) -> dict[str, Any]:
     kafka: dict[str, Any] = {} if options.kafka is None else {"brokers": options.kafka}
+    if options.tables is not None:
+        kafka["tables"] = options.tables
     if options.skip_lost:
         kafka["skip_lost"] = True
     flags = {

@@ -16,7 +16,6 @@ from frazil.cli.connection import add_where, opened
 from frazil.cli.options import add_json
 from frazil.cli.terminal.colors import DIM, GREEN, RED, Colors
 from frazil.cli.terminal.text_width import safe
-from frazil.errors import Malformed
 
 if TYPE_CHECKING:
     from frazil.client import Client
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from frazil.embedded import Embedded
 
 HELP = "Make a node have the definitions of a folder"
-ENDING = ".sql"
-FILES_MAX = 5000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from frazil.definitions import changes_to, wanted_definitions
+    from frazil.definitions import changes_to, definition_files, wanted_definitions
 
-    wanted = wanted_definitions(_files(Path(options.folder)))
+    wanted = wanted_definitions(definition_files(Path(options.folder)))
     with opened(options) as node:
         has_tables = any(kind == "table" for kind, _ in wanted)
         changes = changes_to(wanted, _existing(node, has_tables), prune=options.prune)
@@ -59,23 +56,6 @@ def run(options: argparse.Namespace) -> int:
         word = "would change" if options.dry_run else "changed"
         print(f"{len(changes)} of {len(wanted)} definitions {word}.")
     return 0
-
-
-def _files(folder: Path) -> dict[str, str]:
-    if not folder.is_dir():
-        raise Malformed(f"{folder} is not a folder; name one with .sql files")
-    paths = sorted(path for path in folder.rglob(f"*{ENDING}") if path.is_file())
-    if len(paths) > FILES_MAX:
-        raise Malformed(f"{folder} has {len(paths)} .sql files; the limit is {FILES_MAX}")
-    files = {}
-    for path in paths:
-        try:
-            files[str(path)] = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise Malformed(f"{path} is not UTF-8 text") from None
-        except OSError as error:
-            raise Malformed(f"{path} cannot be read: {error.strerror}") from None
-    return files
 
 
 def _existing(node: Embedded | Client, has_tables: bool) -> dict[DefinitionKey, str]:

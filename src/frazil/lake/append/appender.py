@@ -26,15 +26,17 @@ from frazil.lake.append.commit import (
     check_owner,
     check_topics,
     commit,
+    data_file_of,
     find_commit,
     next_offsets,
     take_over,
     topic_ids,
 )
+from frazil.lake.append.dead_letters import DEAD_LETTERS, UnfitRecords, commit_letters
 from frazil.lake.append.log_source import RecordSource
 from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.append.slice import Slice, SourcePartition
-from frazil.lake.append.task import DEAD_LETTERS, TaskTarget, WrittenSlice
+from frazil.lake.append.task import TaskTarget, WrittenSlice
 from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.files.object_store import open_store
 from frazil.lake.tables.promoted import promoted_fields
@@ -52,7 +54,6 @@ from frazil.settings import LakeConfig
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
-    from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
     from frazil.lake.files.writer import WrittenFile
@@ -393,6 +394,22 @@ class Appender:
         commit(self._catalog, self._full_name(DEAD_LETTERS), change, clock=self._clock)
         return sum(file.row_count for letters in files.values() for file in letters)
 
+    def set_aside(self, unfit: Sequence[UnfitRecords]) -> int:
+        """Commit records that are no changes of keyed tables as dead letters, each once. Returns
+        how many are new."""
+        if not unfit:
+            return 0
+        self._target_count += 1
+        return commit_letters(
+            self._catalog,
+            self._load(DEAD_LETTERS),
+            unfit,
+            appender=self._name,
+            file_name=f"{self._name[:12]}-{self._target_count:08}",
+            commit_id=self._unique(),
+            clock=self._clock,
+        )
+
     def _publish(self, sources: Iterable[SourcePartition]) -> None:
         """Publish the lake watermarks, as read back from the catalog."""
         offsets: dict[str, dict[TopicPartition, int]] = {}
@@ -466,30 +483,3 @@ def _count_skipped(covered: Sequence[Covered], begins: Mapping[TopicPartition, i
                 "log trimmed before the lake read it",
                 extra={"topic": part.topic, "partition": part.partition, "count": count},
             )
-
-
-def data_file_of(file: WrittenFile, table: Table) -> DataFile:
-    """Return the Iceberg metadata of a written file."""
-    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-    from pyiceberg.typedef import Record
-
-    entry = DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=f"{table.location()}/{file.path}",
-        file_format=FileFormat.PARQUET,
-        partition=Record() if file.day is None else Record(file.day),
-        record_count=file.row_count,
-        file_size_in_bytes=file.size_bytes,
-        column_sizes=dict(file.metrics.column_sizes),
-        value_counts=dict(file.metrics.value_counts),
-        null_value_counts=dict(file.metrics.null_value_counts),
-        nan_value_counts=dict(file.metrics.nan_value_counts),
-        lower_bounds=dict(file.metrics.lower_bounds),
-        upper_bounds=dict(file.metrics.upper_bounds),
-        split_offsets=list(file.metrics.split_offsets),
-        sort_order_id=table.sort_order().order_id,
-        equality_ids=None,
-        key_metadata=None,
-    )
-    entry.spec_id = table.metadata.default_spec_id
-    return entry

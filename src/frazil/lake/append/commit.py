@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
+    from frazil.lake.files.writer import WrittenFile
+
 logger = logging.getLogger(__name__)
 
 NEXT_OFFSETS = "frazil.next-offsets"
@@ -232,3 +234,30 @@ def repeat(catalog: Catalog, name: str, attempt: Callable[[Table], T], clock: Cl
 
 def _name(table: Table) -> str:
     return ".".join(table.name())
+
+
+def data_file_of(file: WrittenFile, table: Table) -> DataFile:
+    """Return the Iceberg metadata of a written file."""
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.typedef import Record
+
+    entry = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"{table.location()}/{file.path}",
+        file_format=FileFormat.PARQUET,
+        partition=Record() if file.day is None else Record(file.day),
+        record_count=file.row_count,
+        file_size_in_bytes=file.size_bytes,
+        column_sizes=dict(file.metrics.column_sizes),
+        value_counts=dict(file.metrics.value_counts),
+        null_value_counts=dict(file.metrics.null_value_counts),
+        nan_value_counts=dict(file.metrics.nan_value_counts),
+        lower_bounds=dict(file.metrics.lower_bounds),
+        upper_bounds=dict(file.metrics.upper_bounds),
+        split_offsets=list(file.metrics.split_offsets),
+        sort_order_id=table.sort_order().order_id,
+        equality_ids=None,
+        key_metadata=None,
+    )
+    entry.spec_id = table.metadata.default_spec_id
+    return entry

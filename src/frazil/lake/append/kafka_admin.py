@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
-from frazil.errors import Unavailable
+from frazil.errors import OutOfRange, Unavailable
 from frazil.lake.append.kafka_reader import QUIET, ClientErrors
+from frazil.metrics import Counter
 from frazil.model import TopicPartition
 from frazil.settings import KafkaConfig
 
@@ -27,6 +30,10 @@ IN_SYNC_MIN = 2
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """Zero, from brokers too old for topic ids."""
 
+LOST = Counter(
+    "frazil.lake.kafka.lost.offsets", "Offsets that Kafka removed before the lake read them."
+)
+
 T = TypeVar("T")
 
 
@@ -41,14 +48,22 @@ class KafkaTopic:
     replica_count: int
     """Lowest of all partitions."""
 
+    @property
+    def uuid(self) -> UUID | None:
+        """The id, as our own topics have it."""
+        if self.identity is None:
+            return None
+        text = self.identity.replace("-", "+").replace("_", "/")
+        return UUID(bytes=base64.b64decode(f"{text}=="))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaOffsets:
     """The offsets that a partition holds."""
 
-    begin: int
-    end: int
-    """Last stable offset: every transaction below it is committed or aborted."""
+    start_offset: int
+    last_stable_offset: int
+    """Every transaction below it is committed or aborted."""
 
 
 class KafkaAdmin:
@@ -115,7 +130,7 @@ class KafkaAdmin:
         )
         return {
             TopicPartition(each.topic, each.partition): KafkaOffsets(
-                begin=begins[each], end=ends[each]
+                start_offset=begins[each], last_stable_offset=ends[each]
             )
             for each in keys
         }
@@ -131,6 +146,20 @@ class KafkaAdmin:
             return int(futures[resource].result()["min.insync.replicas"].value)
         except KafkaException:
             return None
+
+    def warn_if_weak(self, topic: KafkaTopic) -> None:
+        """Log it if one broker can lose acknowledged records of a topic."""
+        in_sync_min = self.in_sync_min(topic.name)
+        count = topic.replica_count
+        if count < REPLICAS_MIN or (in_sync_min or IN_SYNC_MIN) < IN_SYNC_MIN:
+            logger.warning(
+                "kafka topic can lose acknowledged records with one broker",
+                extra={
+                    "topic": topic.name,
+                    "replicas": f"{count}; at least {REPLICAS_MIN} are safe",
+                    "min_insync": f"{in_sync_min}; at least {IN_SYNC_MIN} is safe",
+                },
+            )
 
     def commit_progress(self, watermarks: Mapping[TopicPartition, int]) -> None:
         """Commit lake watermarks as offsets of the consumer group, for Kafka's own tools. Does not
@@ -158,6 +187,30 @@ class KafkaAdmin:
             f"Kafka at {self._config.brokers} did not return {what}: {error.args[0].str()}; "
             f"{self._errors.last}. Check lake.kafka"
         )
+
+
+def ends_early(partition: TopicPartition, end: int, begin: int, table: str) -> OutOfRange:
+    """Return the error of a partition that ends before what a table has of it."""
+    return OutOfRange(
+        f"{partition.topic}/{partition.partition} ends at offset {end}, but the next offset of "
+        f"table {table} is {begin}: the topic was deleted and created again, or its broker lost "
+        "acknowledged records. Fill tables in another namespace (lake.namespace), or send to a "
+        "topic with another name"
+    )
+
+
+def count_lost(partition: TopicPartition, begin: int, kept: int, table: str, *, skip: bool) -> None:
+    """Count offsets that the broker has removed, and that a table does not have. Raises
+    `OutOfRange` unless they may be skipped."""
+    lost = f"offsets {begin} up to {kept} of {partition.topic}/{partition.partition}"
+    if not skip:
+        raise OutOfRange(
+            f"Kafka has removed {lost}, which are not in table {table}: retention was "
+            "shorter than the time since the table was last filled. They are lost. To continue "
+            "without them, run once with --skip-lost (lake.kafka.skip_lost)"
+        )
+    LOST.add(kept - begin, topic=partition.topic)
+    logger.error("kafka removed offsets before the lake read them", extra={"lost": lost})
 
 
 def _log_failure(group: str, future: Future[Any]) -> None:

@@ -1,4 +1,4 @@
-"""KafkaRange: a task reads an offset range of a Kafka partition.
+"""KafkaCursor: reads a Kafka partition in order. KafkaRange: a range of offsets, for a task.
 
 Offsets have gaps: transaction markers, aborted records, compacted records. The last record of the
 range may not exist, so a task must not wait for it. One of these always happens at the end:
@@ -13,7 +13,7 @@ be missing. A range that begins below the first offset of the broker is an error
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -72,34 +72,65 @@ class KafkaRange:
         `begin`, and `Unavailable` when it does not respond."""
         if self.begin >= self.end:
             return
-        from confluent_kafka import Consumer, TopicPartition
-
-        errors = ClientErrors()
-        own = {"bootstrap.servers": self.brokers, "group.id": self.group, "error_cb": errors.record}
-        with closing(Consumer({**QUIET, **BOUNDS, **self.client, **own, **REQUIRED})) as consumer:
-            consumer.assign([TopicPartition(self.topic, self.partition, self.begin)])
-            next_offset, idle_count = self.begin, 0
-            while next_offset < self.end:
-                messages = _poll(consumer)
-                records = [_record(message) for message in messages if message.error() is None]
-                records = [record for record in records if record.offset < self.end]
+        cursor = KafkaCursor(
+            self.brokers, self.group, self.client, self.topic, self.partition, self.begin
+        )
+        with closing(cursor):
+            while cursor.offset < self.end:
+                records = [each for each in cursor.read(self.end) if each.offset < self.end]
                 if records:
                     yield records
-                reached = max(next_offset, self._reached(consumer, messages))
-                idle_count = idle_count + 1 if reached == next_offset else 0
-                if idle_count > QUIET_POLLS_MAX:
-                    raise Unavailable(
-                        f"Kafka at {self.brokers} sent nothing of {self.topic}/{self.partition} "
-                        f"from offset {next_offset} on for {idle_count * POLL_S:g} s, although "
-                        f"offsets up to {self.end} are committed; {errors.last}"
-                    )
-                next_offset = reached
 
-    def _reached(self, consumer: Consumer, messages: list[Message]) -> int:
+
+class KafkaCursor:
+    """Reads the committed records of a partition in order. Owned by one thread."""
+
+    def __init__(
+        self,
+        brokers: str,
+        group: str,
+        client: Mapping[str, str],
+        topic: str,
+        partition: int,
+        begin: int,
+    ) -> None:
+        from confluent_kafka import Consumer, TopicPartition
+
+        self._errors = ClientErrors()
+        self._brokers = brokers
+        self._topic = topic
+        self._partition = partition
+        self.offset = begin
+        """Every committed record below it was returned, or does not exist."""
+        self._idle_count = 0
+        own = {"bootstrap.servers": brokers, "group.id": group, "error_cb": self._errors.record}
+        self._consumer = Consumer({**QUIET, **BOUNDS, **client, **own, **REQUIRED})
+        self._consumer.assign([TopicPartition(topic, partition, begin)])
+
+    def read(self, end: int) -> list[Record]:
+        """Wait a moment for the next records, and return them; some may be above `end`, up to which
+        the broker has said that offsets are committed."""
+        messages = _poll(self._consumer)
+        records = [_record(message) for message in messages if message.error() is None]
+        reached = max(self.offset, self._reached(messages, end))
+        self._idle_count = self._idle_count + 1 if reached == self.offset else 0
+        if self._idle_count > QUIET_POLLS_MAX:
+            raise Unavailable(
+                f"Kafka at {self._brokers} sent nothing of {self._topic}/{self._partition} "
+                f"from offset {self.offset} on for {self._idle_count * POLL_S:g} s, although "
+                f"offsets up to {end} are committed; {self._errors.last}"
+            )
+        self.offset = reached
+        return records
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _reached(self, messages: list[Message], end: int) -> int:
         """Return the offset below which every record has arrived or does not exist."""
         from confluent_kafka import TopicPartition
 
-        (position,) = consumer.position([TopicPartition(self.topic, self.partition)])
+        (position,) = self._consumer.position([TopicPartition(self._topic, self._partition)])
         offsets = [position.offset]  # negative before the first message
         for message in messages:
             error, offset = message.error(), message.offset()
@@ -108,20 +139,20 @@ class KafkaRange:
             elif error is not None and error.name() == END_OF_PARTITION:
                 offsets.append(offset or 0)
             elif error is not None:
-                self._raise_if_final(error)
+                self._raise_if_final(error, end)
         return max(offsets)
 
-    def _raise_if_final(self, error: KafkaError) -> None:
+    def _raise_if_final(self, error: KafkaError, end: int) -> None:
         """Raise errors that waiting does not cure."""
         if error.name() in GONE:
             raise OutOfRange(
-                f"Kafka at {self.brokers} removed some of the offsets from {self.begin} up to "
-                f"{self.end} of {self.topic}/{self.partition} after they were planned: "
+                f"Kafka at {self._brokers} removed some of the offsets from {self.offset} up to "
+                f"{end} of {self._topic}/{self._partition} after they were planned: "
                 f"{error.str()}"
             )
         if not error.retriable():
             raise Unavailable(
-                f"Kafka at {self.brokers} refused to send {self.topic}/{self.partition}: "
+                f"Kafka at {self._brokers} refused to send {self._topic}/{self._partition}: "
                 f"{error.str()}"
             )
 

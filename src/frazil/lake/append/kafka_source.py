@@ -10,17 +10,15 @@ from __future__ import annotations
 import logging
 from itertools import pairwise
 
-from frazil.errors import OutOfRange
 from frazil.lake.append.kafka_admin import (
-    IN_SYNC_MIN,
-    REPLICAS_MIN,
     KafkaAdmin,
     KafkaOffsets,
     KafkaTopic,
+    count_lost,
+    ends_early,
 )
 from frazil.lake.append.kafka_reader import KafkaRange
 from frazil.lake.append.slice import Slice, SourcePartition
-from frazil.metrics import Counter
 from frazil.model import Signal, TopicPartition
 from frazil.settings import KafkaConfig
 
@@ -34,10 +32,6 @@ OFFSET_BYTES = 16 * 1024
 """Assumed bytes per offset before the first sample: a request of some dozens of log records."""
 OFFSET_BYTES_MIN = 64
 """Used when the sample holds only gaps."""
-
-LOST = Counter(
-    "frazil.lake.kafka.lost.offsets", "Offsets that Kafka removed before the lake read them."
-)
 
 
 class KafkaSource:
@@ -77,23 +71,19 @@ class KafkaSource:
         return {topic.name: topic.identity for topic in self._topics.values() if topic.identity}
 
     def end(self, source: SourcePartition) -> int:
-        return self._extents[source.topic_partition].end
+        return self._extents[source.topic_partition].last_stable_offset
 
     def plan(
         self, source: SourcePartition, begin: int, end: int | None, bytes_max: int
     ) -> list[Slice]:
         extent = self._extents[source.topic_partition]
-        last = extent.end if end is None else end
-        if begin > extent.end or last > extent.end:
-            raise OutOfRange(
-                f"{source.topic}/{source.partition} ends at offset {extent.end}, but the next "
-                f"offset of table {source.table} is {begin}: the topic was deleted and created "
-                "again, or its broker lost acknowledged records. Fill tables in another namespace "
-                "(lake.namespace), or send to a topic with another name"
-            )
+        stable = extent.last_stable_offset
+        last = stable if end is None else end
+        if begin > stable or last > stable:
+            raise ends_early(source.topic_partition, stable, begin, source.table)
         if begin == last:
             return []
-        first = self._first(source, begin, min(last, extent.begin))
+        first = self._first(source, begin, min(last, extent.start_offset))
         offset_bytes = self._estimate(source, first, last)
         step = max(1, int(bytes_max / offset_bytes))
         # The first slice also covers lost offsets.
@@ -111,7 +101,8 @@ class KafkaSource:
 
     def pending_bytes(self, source: SourcePartition) -> int:
         extent = self._extents[source.topic_partition]
-        count = max(0, extent.end - max(self.watermark(source), extent.begin))
+        begin = max(self.watermark(source), extent.start_offset)
+        count = max(0, extent.last_stable_offset - begin)
         return int(count * self._offset_bytes.get(source.topic_partition, OFFSET_BYTES))
 
     def publish(self, source: SourcePartition, lake_watermark: int) -> None:
@@ -136,15 +127,8 @@ class KafkaSource:
         """Return the first readable offset."""
         if begin >= kept:
             return begin
-        lost = f"offsets {begin} up to {kept} of {source.topic}/{source.partition}"
-        if not self._config.skip_lost:
-            raise OutOfRange(
-                f"Kafka has removed {lost}, which are not in table {source.table}: retention was "
-                "shorter than the time since the table was last filled. They are lost. To continue "
-                "without them, run once with --skip-lost (lake.kafka.skip_lost)"
-            )
-        LOST.add(kept - begin, topic=source.topic)
-        logger.error("kafka removed offsets before the lake read them", extra={"lost": lost})
+        skip = self._config.skip_lost
+        count_lost(source.topic_partition, begin, kept, source.table, skip=skip)
         return kept
 
     def _estimate(self, source: SourcePartition, begin: int, end: int) -> float:
@@ -177,14 +161,4 @@ class KafkaSource:
             logger.warning("kafka topic does not exist", extra={"topic": name})
         self._missing = missing
         for name in sorted(topics.keys() - self._topics.keys()):
-            in_sync_min = self._admin().in_sync_min(name)
-            replica_count = topics[name].replica_count
-            if replica_count < REPLICAS_MIN or (in_sync_min or IN_SYNC_MIN) < IN_SYNC_MIN:
-                logger.warning(
-                    "kafka topic can lose acknowledged records with one broker",
-                    extra={
-                        "topic": name,
-                        "replicas": f"{replica_count}; at least {REPLICAS_MIN} are safe",
-                        "min_insync": f"{in_sync_min}; at least {IN_SYNC_MIN} is safe",
-                    },
-                )
+            self._admin().warn_if_weak(topics[name])

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from frazil.disk import is_full
 from frazil.errors import Overloaded
+from frazil.lake.append.dead_letters import DEAD_LETTERS
 from frazil.lake.append.slice import RECORDS, Slice, SourcePartition, records_of, request_of
 from frazil.lake.files.object_store import FileStore, open_store
 from frazil.lake.files.parquet_schema import ParquetLayout, file_layout_of
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 ROWS_BYTES_MAX = 256 * MiB
 """Rows buffered before a write. A task uses about twice as much memory, plus up to 1 GiB for one
 call of the decoder."""
-DEAD_LETTERS = "dead_letters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

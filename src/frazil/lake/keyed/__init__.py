@@ -13,5 +13,6 @@ tasks.py          tasks, run here or in groups on Spark
 commit.py         data files, delete files and offsets in one snapshot
 freezer.py        Freezer: brings tables from one offset to a later one
 merge_files.py    compaction: rewrites files without their dead rows
+frozen_table.py   what the lake knows of a table
 read_rows.py      the rows of a snapshot, to rebuild local files
 """

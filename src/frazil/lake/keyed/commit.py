@@ -14,6 +14,7 @@ no file is deleted because of it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -45,6 +46,7 @@ from frazil.lake.append.commit import (
     COMMITS,
     NEXT_OFFSETS,
     OFFSETS,
+    TOPIC_IDS,
     check_owner,
     find_commit,
     repeat,
@@ -91,6 +93,8 @@ class KeyedChange:
     """Finds this change in the table after an unknown outcome."""
     is_same_rows: bool = False
     """Whether it only rewrites files."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Of a topic that is not in our log."""
     manifests: ManifestCache = field(default_factory=ManifestCache)
     """What was read of the parent."""
 
@@ -134,7 +138,10 @@ def _swap(table: Table, change: KeyedChange) -> int:
     has_deletes = any(file.content is not DataFileContent.DATA for file in change.added)
     is_append = not has_deletes and not change.removed
     with _AppliedOnce(table) as transaction:
-        transaction.set_properties({NEXT_OFFSETS: offsets, NEXT_ROWS: rows})
+        properties = {NEXT_OFFSETS: offsets, NEXT_ROWS: rows}
+        if change.topic_ids:
+            properties[TOPIC_IDS] = json.dumps(dict(change.topic_ids), sort_keys=True)
+        transaction.set_properties(properties)
         with (_SameRows if change.is_same_rows else _RowDelta)(
             operation=Operation.APPEND if is_append else Operation.OVERWRITE,
             transaction=transaction,

@@ -33,3 +33,5 @@ class KeyedDefinition:
     partitions: int
     key: tuple[str, ...]
     columns: tuple[KeyedColumn, ...]
+    topic_id: str | None = None
+    """Of a topic that is not in our log. Its offsets are of this topic only."""

@@ -8,7 +8,8 @@ A round of one table:
 4. run      tasks write data files, and one delete file for each data file with dead rows: those of
             a small round here, others in one job on Spark
 5. check    every death was found in exactly one data file
-6. commit   data files, delete files, offsets and row numbers, on exactly the snapshot of 1
+6. commit   dead letters first; then data files, delete files, offsets and row numbers, on exactly
+            the snapshot of 1
 7. publish  read the table back and tell the log that it may trim
 
 After a failure at any step the next round begins at 1.
@@ -26,8 +27,9 @@ import numpy as np
 
 from frazil import tracing
 from frazil.errors import Conflict, FrazilError, Unavailable, Unknown
-from frazil.lake.append.appender import ROWS, Appended, Covered, data_file_of
-from frazil.lake.append.commit import check_owner, take_over
+from frazil.lake.append.appender import ROWS, Appended, Covered
+from frazil.lake.append.commit import check_owner, check_topics, data_file_of, take_over
+from frazil.lake.append.dead_letters import UnfitRecords
 from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.files.writer import WrittenFile
@@ -63,6 +65,8 @@ SMALL_FILES_MAX = 64
 """A round up to these limits runs in this process: rows to write, in memory; rows of the data files
 with deaths, whose positions fit in the cache; such files. About half a second at most, of which
 little holds the interpreter's lock."""
+SetAside = Callable[[Sequence[UnfitRecords]], int]
+"""Commits dead letters, and returns how many are new."""
 ATTEMPTS_MAX = 3
 """Rounds that are planned again because the table has changed meanwhile."""
 
@@ -95,8 +99,10 @@ class Freezer:
         rand: Rand,
         report: ReportActivity = lambda _: None,
         is_disk_short: Callable[[], bool] = lambda: False,
+        set_aside: SetAside = lambda _: 0,
     ) -> None:
         """`folder` is for the files of the hand-off, and emptied."""
+        self._set_aside = set_aside
         self._source = source
         self._catalog = catalog
         self._config = config
@@ -232,6 +238,7 @@ class Freezer:
     def _planned(self, definition: KeyedDefinition) -> _Round:
         table = self._open(definition)
         check_owner(table, self._name)
+        check_topics(table, _topic_ids(definition))
         snapshot = check_own(table)
         begins = positions_of(table, definition)
         changes = self._source.changes(definition.name, begins, self._round_bytes())
@@ -329,8 +336,10 @@ class Freezer:
             next_rows={number: end.row for number, end in ends.items()},
             appender=self._name,
             commit_id=self._unique(),
+            topic_ids=_topic_ids(definition),
             manifests=planned.manifests,
         )
+        dead_count = self._set_aside(_unfit_records(planned))
         name = self._full_name(definition)
         snapshot_id = commit_change(self._catalog, name, change, clock=self._clock)
         row_count = sum(file.row_count for file in written)
@@ -350,7 +359,7 @@ class Freezer:
                 for each in planned.changes
             ),
             row_count=row_count,
-            dead_count=0,
+            dead_count=dead_count,
             snapshot_id=snapshot_id,
         )
 
@@ -381,6 +390,24 @@ class Freezer:
     def _unique(self) -> str:
         """Return a random 128-bit name."""
         return f"{self._rand.getrandbits(128):032x}"
+
+
+def _topic_ids(definition: KeyedDefinition) -> dict[str, str]:
+    return {} if definition.topic_id is None else {definition.topic: definition.topic_id}
+
+
+def _unfit_records(planned: _Round) -> list[UnfitRecords]:
+    definition = planned.definition
+    return [
+        UnfitRecords(
+            partition=TopicPartition(definition.topic, each.partition),
+            topic_id=definition.topic_id,
+            end=each.end.offset,
+            records=each.unfit,
+        )
+        for each in planned.changes
+        if each.unfit
+    ]
 
 
 def may_hold(file: KeyedFile, changes: Sequence[PartitionChanges]) -> bool:

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from frazil.errors import Conflict
-from frazil.lake.append.appender import data_file_of
-from frazil.lake.append.commit import next_offsets
+from frazil.lake.append.commit import data_file_of, next_offsets
 from frazil.lake.files.parquet_damage import parquet_damage
 from frazil.lake.files.parquet_schema import ParquetLayout
 from frazil.lake.files.writer import WrittenFile

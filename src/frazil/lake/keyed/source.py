@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.lake.keyed.definition import KeyedDefinition
+from frazil.log import Record
 
 Longs = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -36,6 +37,9 @@ class PartitionChanges:
     batches: Iterable[pa.RecordBatch]
     """Row versions from `begin.row` up to `end.row` that are alive at the end: the columns of the
     table, `_offset` and `_row`. Read once."""
+    unfit: Sequence[tuple[Record, str]] = ()
+    """Records that are no changes, each with the reason: they become dead letters. Only of topics
+    that are not in our log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,6 +50,18 @@ class FrozenRows:
     """The snapshot has every change below its offset; the next row version gets its row number."""
     batches: Iterator[pa.RecordBatch]
     """The columns of the table in their own types, `_offset` and `_row`, in no order. Read once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenTable:
+    """What the lake knows of a keyed table."""
+
+    table_id: str
+    key: frozenset[str]
+    column_ids: Mapping[str, int]
+    """Of our columns, by name; those that a user has added are left out."""
+    offsets: Mapping[int, int]
+    """The first offset of each partition that it does not have; empty before the first commit."""
 
 
 class KeyedSource(Protocol):

@@ -17,8 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from frazil.errors import Conflict, Corrupt, FrazilError
-from frazil.lake.append.appender import data_file_of
-from frazil.lake.append.commit import APPENDER
+from frazil.lake.append.commit import APPENDER, data_file_of
 from frazil.lake.append.progress import LakeActivity, ReportActivity
 from frazil.lake.catalog.catalog import catalog_calls
 from frazil.lake.loaded.clone_table import clone_warnings

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from pyiceberg.manifest import DataFileContent, ManifestContent
 
 from frazil.errors import Unavailable
-from frazil.lake.append.appender import data_file_of
-from frazil.lake.append.commit import next_offsets
+from frazil.lake.append.commit import data_file_of, next_offsets
 from frazil.lake.maintain.clean_files import CleanFiles
 from frazil.lake.maintain.compaction import CompactionFile
 from frazil.lake.maintain.remove_task import RemovalResult, RemovalTask, try_remove

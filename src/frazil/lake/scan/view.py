@@ -42,7 +42,7 @@ import pyarrow as pa
 from frazil.disk import RealDisk
 from frazil.errors import Unavailable, Unknown
 from frazil.lake.append.commit import COMMIT_ID, removed_offsets, topic_ids
-from frazil.lake.append.task import DEAD_LETTERS
+from frazil.lake.append.dead_letters import DEAD_LETTERS
 from frazil.lake.catalog.catalog import catalog_calls, catalog_path, open_catalog
 from frazil.lake.loaded.ledger import LEDGER, read_ledger
 from frazil.lake.loaded.load_table import arrow_schema

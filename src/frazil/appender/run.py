@@ -1,4 +1,4 @@
-"""`frazil appender`: fills the tables from Kafka, in a process without a log of its own.
+"""Opens the lake over a Kafka, and fills its tables until a signal.
 
 lock folder ─> take over tables ─> rounds ... stop signal ─> finish current round ─> stop Spark
 
@@ -14,16 +14,20 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from frazil.config import Config
-from frazil.disk import RealDisk
+from frazil.disk import Disk, RealDisk
 from frazil.errors import Fenced, Malformed, OutOfRange, Unavailable
-from frazil.lake import Appended, KafkaSource, Lake
+from frazil.lake import Appended, KafkaChanges, KafkaSource, Lake
 from frazil.log import LOCK_NAME
 from frazil.model import Clock, Rand
-from frazil.settings import retention_rules
+from frazil.settings import KafkaConfig, retention_rules
+
+if TYPE_CHECKING:
+    from frazil.appender.kafka_tables import KafkaTables
 
 logger = logging.getLogger(__name__)
 
@@ -53,11 +57,16 @@ def run(
             "reading from Kafka needs confluent-kafka; install it with "
             "`pip install 'frazil[lake,kafka]'`"
         )
+    if kafka.tables is not None and (Path(config.data) / "log").is_dir():
+        raise Malformed(
+            f"{config.data} is the data folder of a node, which has keyed tables of its own; name "
+            "another one with --data"
+        )
     stop = _stop_event()
     disk = RealDisk(config.data)
-    with (
-        closing(disk.lock(LOCK_NAME, "frazil appender")),
-        Lake(
+    with ExitStack() as stack:
+        stack.enter_context(closing(disk.lock(LOCK_NAME, "frazil appender")))
+        lake = Lake(
             KafkaSource(kafka),
             Path(config.data),
             config.lake,
@@ -70,8 +79,10 @@ def run(
             fatal_errors=FATAL_ERRORS,
             flush_at_close=False,  # Kafka keeps what is not committed yet
             has_queries=False,
-        ).start() as lake,
-    ):
+        )
+        if kafka.tables is not None:
+            stack.enter_context(closing(_keyed_tables(lake, disk, config, kafka, clock, rand)))
+        stack.enter_context(lake.start())
         if is_once:
             flush = lake.submit_flush()
             while not stop.is_set() and not wait([flush], CHECK_S).done:
@@ -85,6 +96,22 @@ def run(
             if lake.given_up is not None:
                 raise lake.given_up
         logger.info("stopping")
+
+
+def _keyed_tables(
+    lake: Lake, disk: Disk, config: Config, kafka: KafkaConfig, clock: Clock, rand: Rand
+) -> KafkaTables:
+    """Have the lake freeze the keyed tables of `lake.kafka.tables`, too."""
+    # SQL and file formats take a second to load, and only these tables need them.
+    from frazil.appender.definitions import read_tables
+    from frazil.appender.kafka_tables import KafkaTables
+
+    statements = read_tables(kafka)
+    names = {statement.topic: statement.name for statement in statements}
+    source = KafkaChanges(kafka, names)
+    tables = KafkaTables(statements, source, lake, disk, config.tables, clock=clock, rand=rand)
+    lake.freeze_from(tables, is_fatal=True)
+    return tables
 
 
 def _stop_event() -> threading.Event:
