@@ -13,8 +13,8 @@ PORT_MAX = 65535
 
 
 class JaegerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the port for Jaeger's remote storage, on which a Jaeger reads its traces. Its
-    certificate and tokens are those of the API."""
+    """Port of Jaeger's remote storage, from which a Jaeger reads traces. Certificate and tokens are
+    those of the API."""
 
     enabled: Annotated[bool, doc("Open the port.")] = False
     host: Annotated[str | None, doc("Address to listen on. Default: that of `ingest.host`.")] = None
