@@ -1,0 +1,126 @@
+"""ProtobufSchema: a parsed file, with the files that it imports."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+
+from frazil.errors import Malformed
+from frazil.registry.formats.parsed import NamedText, ParsedSchema
+from frazil.registry.formats.protobuf.compatibility import ProtoTypes, unreadable_protobuf
+from frazil.registry.formats.protobuf.names import resolve_names, types_of
+from frazil.registry.formats.protobuf.parser import ProtoParser, add_optional_oneofs
+from frazil.registry.formats.protobuf.printer import print_proto
+from frazil.registry.formats.protobuf.tokens import laid_out
+
+KNOWN = re.compile(r"google/(protobuf|type)/([a-z_]+)\.proto", re.ASCII)
+"""Files that every registry knows."""
+BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*", re.ASCII)
+FILE_NAME = "default.proto"
+"""Of a file that no one imports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtobufSchema:
+    """A file, and all types that it can use."""
+
+    text: str
+    parsed: ProtoTypes
+
+    @property
+    def normalized(self) -> str:
+        return self.text
+
+    def serialized(self) -> str:
+        return base64.b64encode(self.parsed.file.SerializeToString(deterministic=True)).decode()
+
+    def unreadable(self, earlier: ParsedSchema) -> Sequence[str]:
+        assert isinstance(earlier, ProtobufSchema)
+        return unreadable_protobuf(earlier.parsed, self.parsed)
+
+
+def parse_protobuf_schema(text: str, references: Sequence[NamedText]) -> ProtobufSchema:
+    """Parse a file, as text or as the bytes of a FileDescriptorProto in base64, with those that it
+    imports. `Malformed` says what is wrong."""
+    files: dict[str, FileDescriptorProto] = {}
+    for reference in references:
+        imported, _ = _parsed(reference.text)
+        _add(imported, reference.name, files)
+    file, layout = _parsed(text)
+    name = file.name if file.name and file.name not in files else FILE_NAME
+    parsed = _add(file, name, files)
+    return ProtobufSchema(text=layout, parsed=parsed)
+
+
+def _parsed(text: str) -> tuple[FileDescriptorProto, str]:
+    """Return a file, whose names may be unresolved, and its text in one layout."""
+    if BASE64.fullmatch(text):
+        file = FileDescriptorProto()
+        try:
+            file.ParseFromString(base64.b64decode(text))
+            return file, print_proto(file)
+        except (ValueError, DecodeError, KeyError, StopIteration) as error:
+            raise Malformed(
+                f"it is neither a .proto file nor a FileDescriptorProto in base64: {error}"
+            ) from None
+    file = ProtoParser(text).parse()
+    for message in file.message_type:
+        add_optional_oneofs(message)
+    return file, laid_out(text)
+
+
+def _add(file: FileDescriptorProto, name: str, files: dict[str, FileDescriptorProto]) -> ProtoTypes:
+    """Add a file to those that others may import. Protobuf checks it."""
+    file.name = name
+    for imported in file.dependency:
+        if imported not in files:
+            _add_known(imported, files)
+    visible = _imported(file.dependency, files)
+    resolve_names(file, types_of([*visible.values(), file]))
+    pool = DescriptorPool()
+    try:
+        for each in _imported(file.dependency, files, is_deep=True).values():
+            pool.AddSerializedFile(each.SerializeToString())
+        pool.AddSerializedFile(file.SerializeToString())
+        pool.FindFileByName(name)
+    except (TypeError, KeyError, ValueError) as error:
+        raise Malformed(f"protobuf refuses it: {error}") from None
+    files[name] = file
+    return ProtoTypes(file, types_of(_imported([name], files, is_deep=True).values()))
+
+
+def _add_known(name: str, files: dict[str, FileDescriptorProto]) -> None:
+    match = KNOWN.fullmatch(name)
+    if match is not None:
+        try:
+            module = importlib.import_module(f"google.{match[1]}.{match[2]}_pb2")
+        except ImportError:
+            pass
+        else:
+            file = FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
+            for imported in file.dependency:
+                if imported not in files:
+                    _add_known(imported, files)
+            files[name] = file
+            return
+    raise Malformed(f"it imports {name[:80]}, which is not known here; name it in references")
+
+
+def _imported(
+    names: Iterable[str], files: dict[str, FileDescriptorProto], *, is_deep: bool = False
+) -> dict[str, FileDescriptorProto]:
+    """Return files with those that they import publicly, or all; imported ones first."""
+    found: dict[str, FileDescriptorProto] = {}
+    for name in names:
+        file = files[name]
+        public = [file.dependency[number] for number in file.public_dependency]
+        inner = _imported(file.dependency if is_deep else public, files, is_deep=is_deep)
+        found = {**found, **inner, name: file}
+    return found
