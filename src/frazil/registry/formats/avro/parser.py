@@ -46,10 +46,8 @@ class _Parser:
         if not isinstance(node, dict):
             raise Malformed(f"{_shown(node)} is not a type; write a name, an object or an array")
         kind = node.get("type")
-        if isinstance(kind, (dict, list)):  # Avro's parser takes a type within a type
-            return self.parsed(kind, namespace)
         if not isinstance(kind, str):
-            raise Malformed(f"{_shown(node)} has no type")
+            raise Malformed(f"{_shown(node)} has no type that is a name")
         if kind in PRIMITIVES:
             return AvroType(kind=kind, properties=_others(node, frozenset({"type"})))
         if kind in NAMED:

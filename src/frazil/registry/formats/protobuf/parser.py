@@ -59,7 +59,8 @@ class ProtoParser:
             syntax = tokens.text()
             if syntax not in ("proto2", "proto3"):
                 raise Malformed(f"syntax {syntax[:40]} is not known; write proto2 or proto3")
-            self.file.syntax = syntax if syntax == "proto3" else ""
+            if syntax == "proto3":  # descriptors of proto2 have none
+                self.file.syntax = syntax
             tokens.expect(";")
         elif tokens.peek() == "edition":
             raise Malformed('editions are not built; write syntax = "proto3" or "proto2"')

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from frazil.errors import Malformed
 from frazil.registry.formats.parsed import NamedText, ParsedSchema
+from frazil.registry.formats.protobuf.checks import check_numbers
 from frazil.registry.formats.protobuf.compatibility import ProtoTypes, unreadable_protobuf
 from frazil.registry.formats.protobuf.names import resolve_names, types_of
 from frazil.registry.formats.protobuf.parser import ProtoParser, add_optional_oneofs
@@ -82,6 +83,8 @@ def _add(file: FileDescriptorProto, name: str, files: dict[str, FileDescriptorPr
     for imported in file.dependency:
         if imported not in files:
             _add_known(imported, files)
+    for message in file.message_type:
+        check_numbers(message)
     visible = _imported(file.dependency, files)
     resolve_names(file, types_of([*visible.values(), file]))
     pool = DescriptorPool()
