@@ -105,7 +105,7 @@ def test_serializers_over_the_kafka_port(
     assert [deserialize(each.value(), context) for each in messages] == [
         value(number) for number in range(COUNT)
     ]
-    magic, schema_id = struct.unpack(">bI", messages[0].value()[:5])
+    magic, schema_id = struct.unpack(">bI", (messages[0].value() or b"")[:5])
     registered = new_client().get_latest_version(f"{topic}-value")
     assert (magic, schema_id) == (0, registered.schema_id)
 
@@ -121,7 +121,7 @@ def test_what_the_client_library_asks(new_client: Opener) -> None:
     with pytest.raises(SchemaRegistryError) as error:
         client.register_schema(subject, Schema('"string"', "AVRO"))
     assert (error.value.http_status_code, error.value.error_code) == (409, 409)
-    assert client.set_compatibility(subject, "NONE") == {"compatibility": "NONE"}
+    client.set_compatibility(subject, "NONE")
     assert client.get_compatibility(subject) == "NONE"
     assert client.get_compatibility() == "BACKWARD"
     second = client.register_schema(subject, Schema('"string"', "AVRO"))

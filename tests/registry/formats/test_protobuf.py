@@ -7,10 +7,6 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 
-import google.protobuf
-import google.rpc
-import google.type
-import opentelemetry.proto
 import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
@@ -191,7 +187,8 @@ def test_imports_by_reference_and_the_known_ones() -> None:
 
 
 def _descriptors() -> Iterator[FileDescriptorProto]:
-    for package in (google.protobuf, google.rpc, google.type, opentelemetry.proto):
+    for name in ("google.protobuf", "google.rpc", "google.type", "opentelemetry.proto"):
+        package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if module.name.endswith("_pb2") and "unittest" not in module.name:
                 found = importlib.import_module(module.name).DESCRIPTOR

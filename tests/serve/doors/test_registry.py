@@ -221,7 +221,18 @@ JSONS = [
     '{"prefixItems":[{"type":"integer"},true],"items":{"$anchor":"x","minimum":3},"uniqueItems":'
     'true,"contains":{"$ref":"#x"},"patternProperties":{"^a(?=b)":{"allOf":[{},false]}}}',
 ]
-ODD_VALUES = [None, 0, -1, 2**70, "x", [], [{}], {"a": []}, [{"name": "n", "subject": "s"}], True]
+ODD_VALUES: list[Any] = [
+    None,
+    0,
+    -1,
+    2**70,
+    "x",
+    [],
+    [{}],
+    {"a": []},
+    [{"name": "n", "subject": "s"}],
+    True,
+]
 PIECES = ["{", "}", "[", "]", '"', ",", ":", "null", "1e999", "-1", "\\ud800", "\x00", "é", "$ref"]
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from frazil.errors import Conflict, OutOfRange, Unavailable, Unknown
 from frazil.log import (
+    SCHEMAS,
     Append,
     AppendResult,
     ReadableLog,
@@ -32,7 +33,6 @@ from frazil.settings import TopicConfig
 
 logger = logging.getLogger(__name__)
 
-TOPIC = "_schemas"
 TOPIC_CONFIG = TopicConfig(cleanup="compact")
 """One partition: there is one order of changes."""
 SKIPPED = Counter(
@@ -63,7 +63,7 @@ class SchemasTopic:
     def follow(self) -> RegistryState:
         """Fold what is new and return the state."""
         try:
-            topic = self._log.topic(TOPIC)
+            topic = self._log.topic(SCHEMAS)
         except Unknown:
             self._begin_anew()
             return self.state
@@ -71,7 +71,7 @@ class SchemasTopic:
             self._begin_anew()
             if len(topic.partitions) != 1 or not topic.config.is_compacted:
                 raise Unavailable(
-                    f"the topic {TOPIC} has {len(topic.partitions)} partitions and "
+                    f"the topic {SCHEMAS} has {len(topic.partitions)} partitions and "
                     f"cleanup {topic.config.cleanup}; the registry needs one partition and "
                     "compact. Delete the topic if it holds no schemas"
                 )
@@ -81,7 +81,7 @@ class SchemasTopic:
             self._read(self._reader)
         except (OutOfRange, Unknown):  # deleted, or its start was removed: read what is there
             self._begin_anew()
-            raise Unavailable(f"the topic {TOPIC} was deleted meanwhile; retry") from None
+            raise Unavailable(f"the topic {SCHEMAS} was deleted meanwhile; retry") from None
         return self.state
 
     def _begin_anew(self) -> None:
@@ -118,9 +118,9 @@ class SchemasTopic:
         `follow`."""
         if self._reader is None:
             try:
-                self._log.create_topic(TOPIC, TOPIC_CONFIG)
+                self._log.create_topic(SCHEMAS, TOPIC_CONFIG)
             except Conflict:  # exists by now, with other settings: `follow` says which
-                raise Conflict(f"the topic {TOPIC} was created meanwhile") from None
+                raise Conflict(f"the topic {SCHEMAS} was created meanwhile") from None
             self.follow()
         assert self._reader is not None
         now_ms = self._clock.wall_ms()
@@ -128,7 +128,7 @@ class SchemasTopic:
             [Record(offset=0, timestamp_ms=now_ms, key=key, value=value) for key, value in records],
             expects_offset=self._reader.offset,
         )
-        self._log.append_durably(TOPIC, append, topic_id=self._topic_id)
+        self._log.append_durably(SCHEMAS, append, topic_id=self._topic_id)
         self.follow()
 
     def close(self) -> None:
