@@ -14,6 +14,8 @@ from frazil.registry.stored.state import RegistryState
 
 REFERENCES_MAX = 1000
 """Schemas that one may use, with those that they use."""
+DEPTH_MAX = 100
+"""Of references to references."""
 REMEMBERED_MAX = 1000
 REMEMBERED_CHARS = 64 * 1024
 """Longer texts are parsed each time."""
@@ -80,8 +82,10 @@ def _collect(
             )
         if (subject, number) in inside:
             raise invalid_schema(f"the reference {reference.name} leads back to itself")
-        if len(found) + len(inside) >= REFERENCES_MAX:
-            raise invalid_schema(f"it uses more than {REFERENCES_MAX} schemas")
+        if len(found) >= REFERENCES_MAX or len(inside) >= DEPTH_MAX:
+            raise invalid_schema(
+                f"it uses more than {REFERENCES_MAX} schemas, or more than {DEPTH_MAX} in a row"
+            )
         within = {*inside, (subject, number)}
         _collect(state, version.content, found, within, is_new=False)
         found.setdefault(reference.name, NamedText(reference.name, version.content.text))

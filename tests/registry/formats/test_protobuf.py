@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import importlib
 import pkgutil
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,7 @@ from frazil.registry.formats.protobuf.parser import ProtoParser, add_optional_on
 from frazil.registry.formats.protobuf.printer import print_proto
 
 FILES_MIN = 30
+SEED, DAMAGED = 7, 3000
 HEAD = 'syntax = "proto3";'
 ODD = """
 // comments /* are no words */
@@ -149,7 +151,7 @@ def test_an_odd_file_keeps_its_meaning() -> None:
     assert (again.text, again.serialized()) == (schema.text, schema.serialized())
     file = FileDescriptorProto.FromString(base64.b64decode(schema.serialized()))
     first = file.message_type[0]
-    assert first.field[0].default_value == "-0x1F"
+    assert first.field[0].default_value == "-31"
     assert first.nested_type[0].field[0].default_value == r"AA\042\000"
     assert [(each.start, each.end) for each in first.reserved_range] == [(6, 7), (7, 9)]
     assert "comments" not in schema.text
@@ -169,6 +171,28 @@ def test_real_files_survive_printing_and_parsing() -> None:
             assert not unreadable(parse("PROTOBUF", schema.serialized(), [], is_new=True), schema)
         count += 1
     assert count >= FILES_MIN
+
+
+def test_damaged_descriptors_are_refused_or_are_files() -> None:
+    """What is taken can be printed, parsed, serialized and compared."""
+    rand = random.Random(SEED)
+    text = message("map<string, int32> m = 1; oneof o { E e = 2; }", "enum E { X = 0; }")
+    whole = parse("PROTOBUF", text, [], is_new=True)
+    data = base64.b64decode(whole.serialized())
+    taken = 0
+    for _ in range(DAMAGED):
+        damaged = bytearray(data)
+        for _ in range(rand.choice((1, 1, 2, 4))):
+            damaged[rand.randrange(len(damaged))] = rand.randrange(256)
+        try:
+            schema = parse("PROTOBUF", base64.b64encode(damaged).decode(), [], is_new=True)
+        except Malformed:
+            continue
+        taken += 1
+        unreadable(schema, whole)
+        unreadable(whole, schema)
+        assert parse("PROTOBUF", schema.text, [], is_new=True).serialized() == schema.serialized()
+    assert DAMAGED // 20 < taken < DAMAGED
 
 
 def test_imports_by_reference_and_the_known_ones() -> None:

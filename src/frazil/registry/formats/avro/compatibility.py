@@ -62,7 +62,7 @@ class _Resolution:
             return self.reasons(reader.inner, writer.inner, f"{path}/{part}")
         if not reader.name:
             return []
-        return [*_name_reasons(reader, writer, path), *self._named(reader, writer, path)]
+        return _name_reasons(reader, writer, path) or self._named(reader, writer, path)
 
     def _named(self, reader: AvroType, writer: AvroType, path: str) -> list[str]:
         if reader.kind == "fixed":

@@ -12,6 +12,8 @@ from frazil.registry.formats.avro.types import NAMED, PRIMITIVES, AvroField, Avr
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 ORDERS = frozenset({"ascending", "descending", "ignore"})
+BRANCHES_MAX = 1000
+"""Of a union: two are compared type by type."""
 FIXED_BYTES_MAX = 2**31 - 1
 _OF_NAMED = frozenset({"type", "name", "namespace", "doc", "aliases"})
 _OF_KIND = {
@@ -70,6 +72,8 @@ class _Parser:
         return found
 
     def _union(self, node: list[Any], namespace: str) -> AvroType:
+        if len(node) > BRANCHES_MAX:
+            raise Malformed(f"a union has {len(node)} types, above {BRANCHES_MAX}")
         branches = tuple(self.parsed(branch, namespace) for branch in node)
         seen: set[str] = set()
         for branch in branches:

@@ -93,7 +93,7 @@ class _Comparison:
     ) -> Iterator[str]:
         old_map, new_map = self._entry(before, self._earlier), self._entry(after, self._later)
         if old_map is not None and new_map is not None:
-            for old, new in zip(old_map.field, new_map.field, strict=True):
+            for old, new in zip(old_map.field, new_map.field, strict=False):
                 yield from self._field(old, new, f"{path}/{old.name}")
             return
         if (old_map is None) != (new_map is None):

@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from frazil.errors import Malformed
-from frazil.registry.formats.protobuf.tokens import END, Tokens, is_name, text_value
+from frazil.registry.formats.protobuf.tokens import END, Tokens, integer_of, is_name, text_value
 
 Type = FieldDescriptorProto.Type
 SCALARS = {
@@ -25,6 +25,11 @@ SCALARS = {
     for name, number in Type.items()
     if name not in ("TYPE_GROUP", "TYPE_MESSAGE", "TYPE_ENUM")
 }
+INTEGERS = frozenset(
+    number
+    for name, number in SCALARS.items()
+    if name.endswith(("int32", "int64", "fixed32", "fixed64"))
+)
 LABELS = {
     "optional": FieldDescriptorProto.LABEL_OPTIONAL,
     "required": FieldDescriptorProto.LABEL_REQUIRED,
@@ -420,7 +425,11 @@ class ProtoParser:
                 raise Malformed(f"the field {field.name} has a default, which proto3 has not")
             word = options["default"]
             is_text = word[:1] in ("'", '"')
-            field.default_value = _default_text(field, word) if is_text else word
+            if is_text:
+                word = _default_text(field, word)
+            elif field.type in INTEGERS:
+                word = str(integer_of(word))
+            field.default_value = word
         if "json_name" in options:
             field.json_name = text_value(options["json_name"]).decode("utf-8", "replace")
         for name in ("packed", "deprecated", "lazy"):

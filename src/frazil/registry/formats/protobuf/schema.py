@@ -23,7 +23,7 @@ from frazil.registry.formats.protobuf.tokens import laid_out
 
 KNOWN = re.compile(r"google/(protobuf|type)/([a-z_]+)\.proto", re.ASCII)
 """Files that every registry knows."""
-BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*", re.ASCII)
+BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 FILE_NAME = "default.proto"
 """Of a file that no one imports."""
 
@@ -55,26 +55,30 @@ def parse_protobuf_schema(text: str, references: Sequence[NamedText]) -> Protobu
         imported, _ = _parsed(reference.text)
         _add(imported, reference.name, files)
     file, layout = _parsed(text)
-    name = file.name if file.name and file.name not in files else FILE_NAME
-    parsed = _add(file, name, files)
+    parsed = _add(file, FILE_NAME, files)
     return ProtobufSchema(text=layout, parsed=parsed)
 
 
 def _parsed(text: str) -> tuple[FileDescriptorProto, str]:
     """Return a file, whose names may be unresolved, and its text in one layout."""
-    if BASE64.fullmatch(text):
-        file = FileDescriptorProto()
-        try:
-            file.ParseFromString(base64.b64decode(text))
-            return file, print_proto(file)
-        except (ValueError, DecodeError, KeyError, StopIteration) as error:
-            raise Malformed(
-                f"it is neither a .proto file nor a FileDescriptorProto in base64: {error}"
-            ) from None
+    if BASE64.fullmatch(text.strip()):
+        text = _decoded(text)  # which is parsed again: what is stored is what counts
     file = ProtoParser(text).parse()
     for message in file.message_type:
         add_optional_oneofs(message)
     return file, laid_out(text)
+
+
+def _decoded(text: str) -> str:
+    file = FileDescriptorProto()
+    try:
+        file.ParseFromString(base64.b64decode(text))
+        return print_proto(file)
+    # A text that is not UTF-8 comes as bytes.
+    except (ValueError, TypeError, DecodeError, LookupError, StopIteration) as error:
+        raise Malformed(
+            f"it is neither a .proto file nor a FileDescriptorProto in base64: {error}"
+        ) from None
 
 
 def _add(file: FileDescriptorProto, name: str, files: dict[str, FileDescriptorProto]) -> ProtoTypes:
@@ -121,9 +125,16 @@ def _imported(
 ) -> dict[str, FileDescriptorProto]:
     """Return files with those that they import publicly, or all; imported ones first."""
     found: dict[str, FileDescriptorProto] = {}
-    for name in names:
+
+    def collect(name: str) -> None:
+        if name in found:
+            return
         file = files[name]
         public = [file.dependency[number] for number in file.public_dependency]
-        inner = _imported(file.dependency if is_deep else public, files, is_deep=is_deep)
-        found = {**found, **inner, name: file}
+        for inner in file.dependency if is_deep else public:
+            collect(inner)
+        found[name] = file
+
+    for name in names:
+        collect(name)
     return found

@@ -84,14 +84,8 @@ class Tokens:
         return "".join(parts)
 
     def integer(self) -> int:
-        sign = -1 if self.accept("-") else 1
-        word = self.take()
-        try:
-            if word.isdigit() and len(word) > 1 and word.startswith("0"):
-                return sign * int(word, 8)
-            return sign * int(word, 0)
-        except ValueError:
-            raise Malformed(f"a whole number is expected where {word[:40]!r} stands") from None
+        sign = "-" if self.accept("-") else ""
+        return integer_of(sign + self.take())
 
     def text(self) -> str:
         """Take a text; several in a row are one."""
@@ -102,6 +96,16 @@ class Tokens:
             return b"".join(parts).decode()
         except UnicodeDecodeError:
             raise Malformed("a text is not UTF-8") from None
+
+
+def integer_of(word: str) -> int:
+    """Return a number that is written in decimal, hexadecimal or octal."""
+    digits = word.removeprefix("-")
+    is_octal = digits.isdigit() and len(digits) > 1 and digits.startswith("0")
+    try:
+        return int(word, 8 if is_octal else 0)
+    except ValueError:
+        raise Malformed(f"a whole number is expected where {word[:40]!r} stands") from None
 
 
 def is_name(word: str) -> bool:
