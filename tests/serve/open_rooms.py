@@ -91,6 +91,7 @@ def open_rooms(
                 rules=None,
                 tables=None,
                 lake=lake,
+                registry=None,
                 clock=clock,
                 uptime=uptime,
                 ports=served.otlp,

@@ -26,6 +26,7 @@ from frazil.log import Log
 from frazil.model import Clock, SystemClock, SystemRand
 from frazil.node import addresses_of, writer_rates
 from frazil.reader.node_rules import rules_of_node
+from frazil.registry import Registry
 from frazil.rules import RuleRunner
 from frazil.serve import ApiServer, NodeContext, reader_rates
 from frazil.status import Uptime
@@ -171,6 +172,8 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 lake = Lake.open(log, folder, config.lake, clock=clock, rand=rand, auto_flush=False)
                 stack.callback(lake.close)
             embedded = stack.enter_context(Embedded.over(log, disk, config, clock=clock, lake=lake))
+            registry = Registry.open(disk, log, clock=clock)
+            stack.callback(registry.close)
             otlp = on_loop(OtlpPorts.open(log, config.ingest, access, clock=clock, rand=rand))
             uptime = Uptime(clock, writer_rates(clock))
             rooms = NodeContext(
@@ -192,6 +195,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 lake=lake,
                 loader=embedded.loader,
                 rules=open_rules_of(config, log, embedded, clock, stack),
+                registry=registry,
                 clock=clock,
             )
             api, port = on_loop(open_api(rooms))

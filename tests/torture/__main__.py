@@ -34,6 +34,7 @@ from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.node import full_disk
 from tests.torture.node import run as node
 from tests.torture.processes import run as processes
+from tests.torture.registry import run as registry
 from tests.torture.removal import run as removal
 from tests.torture.report import ANSWER_S_MAX, Report
 from tests.torture.serving import lost_answer, overload, rows, tiers
@@ -261,6 +262,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "processes": (processes.run, 200),
     "sql": (sql.run, 500),
     "full_disk": (full_disk.run, 2),
+    "registry": (registry.run, 60),
     "retention": (removal.run, 20),
     "copy": (load.run, 100),
     "keyed_copy": (keyed_copy.run, 100),

@@ -18,7 +18,7 @@
 Everything here is owned by the event loop.
 """
 
-from frazil.httpd.auth import Auth
+from frazil.httpd.auth import Auth, bearer_of_basic
 from frazil.httpd.connection import ConnectionLimits
 from frazil.httpd.exchange import (
     CUT,
@@ -67,6 +67,7 @@ __all__ = [
     "Scope",
     "Send",
     "WorkerThreads",
+    "bearer_of_basic",
     "bind",
     "check_origin",
     "cors_headers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hmac
 import ssl
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ TOKEN_LENGTH_MIN = 16
 TOKENS_MAX = 100
 """Each request is compared with every token."""
 SCHEME = "bearer "
+BASIC_SCHEME = "basic "
 
 PAUSE_S = 0.25
 PAUSED_MAX = 64
@@ -97,6 +99,18 @@ class Auth:
         finally:
             self._paused_count -= 1
         raise Unauthenticated(MISSING if authorization is None else WRONG)
+
+
+def bearer_of_basic(authorization: str | None) -> str | None:
+    """Return a header of HTTP's basic authentication as one with the password as token; any other
+    as it is."""
+    if authorization is None or authorization[: len(BASIC_SCHEME)].lower() != BASIC_SCHEME:
+        return authorization
+    try:
+        pair = base64.b64decode(authorization[len(BASIC_SCHEME) :].strip(), validate=True)
+    except ValueError:
+        return authorization
+    return "Bearer " + pair.partition(b":")[2].decode("utf-8", "surrogateescape")
 
 
 def _read(path: str | None, name: str) -> bytes | None:

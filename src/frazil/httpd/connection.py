@@ -226,6 +226,7 @@ class HttpConnection(asyncio.Protocol):
             "type": "http",
             "method": method.decode("ascii"),
             "path": unquote(path) if "%" in path else path,
+            "raw_path": path.encode("latin-1"),
             "query_string": url.query or b"",
             "headers": self._headers,
             "websocket": self._socket_key,

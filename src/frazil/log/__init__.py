@@ -87,7 +87,7 @@ from frazil.log.segment import StoredBatch
 from frazil.log.staging import LEADER_EPOCH
 from frazil.log.subscribers import Claim, Subscriber, SubscriberConfig
 from frazil.log.topic import Topic, check_name, topic_names
-from frazil.log.topics import DEAD_LETTERS
+from frazil.log.topics import DEAD_LETTERS, SCHEMAS
 from frazil.log.transactions.aborted import AbortedTransaction
 from frazil.log.transactions.markers import Marker, append_of_marker, marker_of
 from frazil.log.view import PartitionView
@@ -99,6 +99,7 @@ __all__ = [
     "EXIT_CODE",
     "LEADER_EPOCH",
     "LOCK_NAME",
+    "SCHEMAS",
     "AbortedTransaction",
     "Append",
     "AppendChannel",

@@ -246,3 +246,7 @@ def full_means_overloaded(consequence: str) -> Iterator[None]:
         if not is_full(error):
             raise
         raise Overloaded(f"the disk is full: {consequence}; free disk space, then retry") from error
+
+
+SCHEMAS = "_schemas"
+"""Topic of the schema registry, under the name that other registries use."""

@@ -29,6 +29,7 @@ from frazil.processes import Hello
 from frazil.query import preload_workers
 from frazil.reader.node_link import NodeLink
 from frazil.reader.node_rules import rules_of_node
+from frazil.registry import Registry
 from frazil.rules import RuleRunner
 from frazil.serve import (
     ApiServer,
@@ -145,6 +146,7 @@ class ReaderStartup:
             lake=lake,
             loader=None if embedded is None else embedded.loader,
             rules=None if embedded is None else self._open_rules(log, embedded),
+            registry=await asyncio.to_thread(self._open_registry, log),
             clock=self._clock,
         )
         if self._hello.api_port is not None:
@@ -238,6 +240,11 @@ class ReaderStartup:
             self._opened.callback(runner.close)
             runner.start()
         return runner
+
+    def _open_registry(self, log: ObservedLog) -> Registry:
+        registry = Registry.open(RealDisk(self._config.data), log, clock=self._clock)
+        self._opened.callback(registry.close)
+        return registry
 
     def _adopt(self, api: ApiServer) -> None:
         """Take a connection that the writer has accepted."""

@@ -13,6 +13,7 @@ from frazil.lake import Lake
 from frazil.load import Loader, PipeScheduler
 from frazil.log import ReadableLog
 from frazil.model import Clock
+from frazil.registry import Registry
 from frazil.results import CancelToken, Limits, Result, WriteToken
 from frazil.rules import RuleRunner
 from frazil.settings import KafkaPortConfig, LogConfig
@@ -61,4 +62,5 @@ class NodeContext:
     loader: Loader | None
     rules: RuleRunner | None
     """None without rules and receivers, too."""
+    registry: Registry | None
     clock: Clock

@@ -16,6 +16,7 @@ from frazil.lake.append.slice import RECORDS, Slice, SourcePartition
 from frazil.lake.tables.record_rows import table_of
 from frazil.log import (
     DEAD_LETTERS,
+    SCHEMAS,
     PartitionView,
     ReadableLog,
     Record,
@@ -39,7 +40,7 @@ def source_of(topic: str, partition: int, topics: Sequence[str]) -> SourcePartit
             return SourcePartition(
                 table=signal.table, signal=signal, topic=topic, partition=partition
             )
-    if topic == DEAD_LETTERS or topic.startswith(INTERNAL_PREFIX):
+    if topic in (DEAD_LETTERS, SCHEMAS) or topic.startswith(INTERNAL_PREFIX):
         return None
     if not any(fnmatchcase(topic, pattern) for pattern in topics):
         return None

@@ -7,6 +7,7 @@ mcp.py           the Model Context Protocol, for agents
 trace_params.py  parameters of Tempo and Jaeger
 
 prometheus/      Prometheus' HTTP API
+registry/        schema registry, as Confluent's
 loki/            Loki: LogQL, live lines
 tempo/           Grafana Tempo: TraceQL
 jaeger/          Jaeger

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote
 
 from frazil.errors import FrazilError, Malformed
-from frazil.httpd import HttpError, Response
+from frazil.httpd import HttpError, Response, bearer_of_basic
 from frazil.serve.http.handler import Handler
 from frazil.serve.http.request import FIELDS_MAX, ApiRequest, media_type
 from frazil.serve.http.router import Reply
@@ -48,6 +48,8 @@ class DoorEndpoint:
     path: str
     serve: Callable[[Handler, DoorRequest], Awaitable[Reply]]
     methods: tuple[str, ...] = ("GET",)
+    takes_statements: bool = False
+    """Whether it changes data, as statements do, which have tokens of their own."""
 
     def match(self, path: str) -> dict[str, str] | None:
         """Return the values of the parts in braces, None if this is another path."""
@@ -70,9 +72,25 @@ class Door:
     prefix: str
     endpoints: tuple[DoorEndpoint, ...]
     error_response: Callable[[FrazilError | HttpError], Response]
+    takes_basic: bool = False
+    """Whether the token may be the password of HTTP's basic authentication."""
+
+    def authorization(self, request: ApiRequest) -> str | None:
+        """Return the header that carries the token."""
+        header = request.headers.get("authorization")
+        return bearer_of_basic(header) if self.takes_basic else header
 
     def owns(self, path: str) -> bool:
         return path.startswith(self.prefix) if self.prefix.endswith("/") else path == self.prefix
+
+    def takes_statements(self, request: ApiRequest) -> bool:
+        """Return whether a request changes data."""
+        return any(
+            endpoint.takes_statements
+            and request.method in endpoint.methods
+            and endpoint.match(request.raw_path) is not None
+            for endpoint in self.endpoints
+        )
 
     def find(self, method: str, path: str) -> tuple[DoorEndpoint, dict[str, str]]:
         """Return the endpoint and the values of its path. 404 or 405 if there is none."""
@@ -93,7 +111,7 @@ class Door:
 
     async def answer(self, handler: Handler, request: ApiRequest) -> Reply:
         """Serve one request. The body is read first, whole."""
-        endpoint, values = self.find(request.method, request.path)
+        endpoint, values = self.find(request.method, request.raw_path)
         body = await request.body(handler.config.body_bytes_max)
         texts = [request.query]
         if media_type(request.headers.get("content-type", "")) == FORM:

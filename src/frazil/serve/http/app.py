@@ -79,6 +79,10 @@ class ForeignProtocol(Protocol):
     @property
     def prefix(self) -> str: ...
 
+    def takes_statements(self, request: ApiRequest) -> bool: ...
+
+    def authorization(self, request: ApiRequest) -> str | None: ...
+
     def owns(self, path: str) -> bool: ...
 
     async def answer(self, handler: Handler, request: ApiRequest) -> Reply: ...
@@ -157,9 +161,10 @@ class App:
             return error_response(Unavailable(FAILED))
 
     async def _serve_door(self, door: ForeignProtocol, request: ApiRequest) -> Reply:
-        authorization = request.headers.get("authorization")
-        if not self._auth.knows(authorization):
-            await self._auth.deny(authorization)
+        authorization = door.authorization(request)
+        auth = self._statements if door.takes_statements(request) else self._auth
+        if not auth.knows(authorization):
+            await auth.deny(authorization)
         parent = request.headers.get("traceparent")
         name = f"{request.method} {door.prefix}"
         with self._handler.admit(), tracing.span(name, parent=parent):
@@ -167,8 +172,11 @@ class App:
 
     def _auth_of(self, endpoint: Endpoint[Any]) -> Auth:
         """Return who may use an endpoint. 403 if no one may."""
-        if not endpoint.takes_statements:
-            return self._auth
+        return self._statements if endpoint.takes_statements else self._auth
+
+    @property
+    def _statements(self) -> Auth:
+        """Who may send statements. 403 if no one may."""
         if self._statements_auth is None:
             raise HttpError(HTTPStatus.FORBIDDEN, STATEMENTS_OFF)
         return self._statements_auth

@@ -42,6 +42,8 @@ class ApiRequest:
 
     method: str
     path: str
+    raw_path: str
+    """The path with its percent signs: a name may hold a slash."""
     query: str
     headers: dict[str, str]
     receive: Receive
@@ -55,6 +57,7 @@ class ApiRequest:
         return cls(
             method=scope["method"],
             path=scope["path"],
+            raw_path=scope["raw_path"].decode("latin-1"),
             query=scope["query_string"].decode("latin-1"),
             headers=headers,
             receive=receive,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from frazil.lake import source_of
-from frazil.log import DEAD_LETTERS, ReadablePartition, ReadableTopic
+from frazil.log import DEAD_LETTERS, SCHEMAS, ReadablePartition, ReadableTopic
 from frazil.model import Signal, doc
 from frazil.serve.context import NodeContext
 
@@ -55,7 +55,7 @@ def kind_of(topic: str) -> TopicKind:
     """Return who writes to a topic."""
     if topic in TELEMETRY:
         return "telemetry"
-    is_internal = topic == DEAD_LETTERS or topic.startswith(INTERNAL_PREFIX)
+    is_internal = topic in (DEAD_LETTERS, SCHEMAS) or topic.startswith(INTERNAL_PREFIX)
     return "internal" if is_internal else "topic"
 
 

@@ -1,0 +1,1 @@
+"""live/registry: confluent-kafka's serializers as clients of a real node."""
