@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,12 +64,20 @@ def all_at_once(log: Log, folder: Path, hows: Iterable[str]) -> Iterator[list[Co
         ]
 
 
+def has_started(connector: ConnectorSupervisor, times: int) -> bool:
+    return connector.status().starts >= times
+
+
+def has_failed(connector: ConnectorSupervisor) -> bool:
+    return connector.status().word == "failed"
+
+
 def test_a_life_that_ends_is_followed_by_another(tmp_path: Path) -> None:
     """It goes on where the log is, and says why the last one ended."""
     folder = tmp_path / "data"
     with opened_log(folder) as log, all_at_once(log, folder, RETRIED) as connectors:
         for connector, (how, reason) in zip(connectors, RETRIED.items(), strict=True):
-            until(lambda one=connector: one.status().starts >= 2, connector.status)
+            until(partial(has_started, connector, 2), connector.status)
             assert reason in connector.status().last_error
             assert "hunter2" not in connector.status().last_error
             assert [record.timestamp_ms for record in records_of(log, how)] == [1, 2, 3], how
@@ -80,11 +89,11 @@ def test_what_a_retry_cannot_help_ends_it_until_resume(tmp_path: Path) -> None:
     with opened_log(folder) as log:
         with all_at_once(log, folder, FATAL) as connectors:
             for connector, reason in zip(connectors, FATAL.values(), strict=True):
-                until(lambda one=connector: one.status().word == "failed", connector.status)
+                until(partial(has_failed, connector), connector.status)
                 assert reason in connector.status().why
         with all_at_once(log, folder, FATAL) as connectors:
             for connector in connectors:
-                until(lambda one=connector: one.status().word == "failed", connector.status)
+                until(partial(has_failed, connector), connector.status)
                 assert connector.status().starts == 0
             connectors[0].resume()
             until(lambda: connectors[0].status().starts == 1, connectors[0].status)
