@@ -35,7 +35,7 @@ OWNERS: dict[str, set[str] | None] = {
         "config",
         "definitions",
         "load",
-        "connect",
+        "connectors",
         "rules",
         "client",
         "otlp_files",

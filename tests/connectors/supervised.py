@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from frazil.connect import OptionValue
-from frazil.connect.messages import Role
-from frazil.connect.runtime.connector_state import ConnectorStates
-from frazil.connect.runtime.supervisor import (
+from frazil.connectors import OptionValue
+from frazil.connectors.messages import Role
+from frazil.connectors.runtime.connector_state import ConnectorStates
+from frazil.connectors.runtime.supervisor import (
     ConnectorSpec,
     ConnectorSupervisor,
     ConnectorSurroundings,
@@ -18,10 +18,10 @@ from frazil.connect.runtime.supervisor import (
 from frazil.disk import RealDisk
 from frazil.log import Log, Record
 from frazil.model import MiB, SystemClock, SystemRand
-from frazil.settings import ConnectConfig
+from frazil.settings import ConnectorsConfig
 
 TOPIC = "t"
-CONFIG = ConnectConfig(backoff_ms=20, backoff_ms_max=50, silence_ms_max=2000)
+CONFIG = ConnectorsConfig(backoff_ms=20, backoff_ms_max=50, silence_ms_max=2000)
 WAIT_S = 60
 """For a machine that is busy; nothing here takes a tenth of it."""
 
@@ -45,7 +45,7 @@ def supervised(
     role: Role = "source",
     name: str = "c",
     topic: str = TOPIC,
-    config: ConnectConfig = CONFIG,
+    config: ConnectorsConfig = CONFIG,
     connection: Mapping[str, str] | None = None,
     roots: tuple[str, ...] = (),
     states: ConnectorStates | None = None,

@@ -1,4 +1,4 @@
-"""The program of a connector's process: `python -m frazil.connect.process`, started by a node.
+"""The program of a connector's process: `python -m frazil.connectors.process`, started by a node.
 
 Code of others runs here, and only here. It has a memory limit, a low priority, no core files, and
 ends with the node. What it prints goes to the node's log.
@@ -14,13 +14,13 @@ import socket
 import sys
 from contextlib import suppress
 
-from frazil.connect.connector_link import ConnectorLink, NodeEnded
-from frazil.connect.connector_types import connector_type
-from frazil.connect.contract import ConnectorContext, Sink, Source
-from frazil.connect.messages import StartConnector
-from frazil.connect.options import options_of
-from frazil.connect.sink_loop import run_sink
-from frazil.connect.source_loop import run_source
+from frazil.connectors.connector_link import ConnectorLink, NodeEnded
+from frazil.connectors.connector_types import connector_type
+from frazil.connectors.contract import ConnectorContext, Sink, Source
+from frazil.connectors.messages import StartConnector
+from frazil.connectors.options import options_of
+from frazil.connectors.sink_loop import run_sink
+from frazil.connectors.source_loop import run_source
 from frazil.errors import FrazilError, Malformed
 from frazil.model import SystemClock
 from frazil.processes import end_with_parent

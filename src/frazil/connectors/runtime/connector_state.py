@@ -13,7 +13,7 @@ import threading
 
 import msgspec
 
-from frazil.connect.messages import Role
+from frazil.connectors.messages import Role
 from frazil.disk import Disk, is_full, make_directories, read_checkpoint, write_checkpoint
 from frazil.errors import Corrupt, Unavailable
 

@@ -1,6 +1,6 @@
 """Check that a connector keeps the contract. Run it on your own:
 
-    python -m frazil.connect.conformance TYPE --folder FOLDER [NAME=value …]
+    python -m frazil.connectors.conformance TYPE --folder FOLDER [NAME=value …]
         [--topic TOPIC] [--connection NAME=value …] [--root FOLDER …] [--lives N] [--sink]
 
 The source must be at rest: what it reads is there, and stays the same for each run. It is run once
@@ -14,11 +14,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from frazil.connect.conformance.sink_trial import SinkTrial
-from frazil.connect.conformance.source_trial import MOMENTS, SourceTrial
-from frazil.connect.connector_types import connector_type
-from frazil.connect.messages import Role, StartConnector
-from frazil.connect.options import OptionValue, options_of
+from frazil.connectors.conformance.sink_trial import SinkTrial
+from frazil.connectors.conformance.source_trial import MOMENTS, SourceTrial
+from frazil.connectors.connector_types import connector_type
+from frazil.connectors.messages import Role, StartConnector
+from frazil.connectors.options import OptionValue, options_of
 from frazil.disk import RealDisk
 from frazil.errors import FrazilError, Malformed
 from frazil.log import Log, Record, append_of_records
@@ -51,7 +51,7 @@ def _say(line: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m frazil.connect.conformance",
+        prog="python -m frazil.connectors.conformance",
         description="Check that a connector keeps the contract.",
     )
     add = parser.add_argument

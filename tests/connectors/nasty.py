@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frazil.connect import (
+from frazil.connectors import (
     ConnectorContext,
     ConnectorType,
     KnownPosition,

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from frazil.connect.connector_link import ConnectorLink
-from frazil.connect.contract import (
+from frazil.connectors.connector_link import ConnectorLink
+from frazil.connectors.contract import (
     STREAM_BYTES_MAX,
     KnownPosition,
     Source,
     SourceBatch,
 )
-from frazil.connect.messages import (
+from frazil.connectors.messages import (
     FetchedBatch,
     StartConnector,
     StopConnector,
     StreamDurable,
 )
-from frazil.connect.own_headers import without_own_headers
-from frazil.connect.step_names import step_name
+from frazil.connectors.own_headers import without_own_headers
+from frazil.connectors.step_names import step_name
 from frazil.errors import Malformed, TooLarge
 from frazil.log import Record, SourceStep, append_of_records
 

@@ -26,17 +26,17 @@ from frazil.errors import FrazilError
 from frazil.log import Log
 from frazil.model import SystemClock, SystemRand
 from tests.clients.node import Node
-from tests.connect.installing import install
+from tests.connectors.installing import install
 from tests.torture.checker import Verdict
 from tests.torture.report import Report
 
-NASTY = Path(__file__).parents[2] / "connect" / "nasty.py"
+NASTY = Path(__file__).parents[2] / "connectors" / "nasty.py"
 SETTINGS = """
 [stages]
 roots = ["{files}"]
 [lake]
 enabled = false
-[connect]
+[connectors]
 backoff_ms = 20
 backoff_ms_max = 200
 """

@@ -9,9 +9,9 @@ connector_state.py      ConnectorStates: paused, failed, epoch
 connector_log.py        ConnectorLog: what connectors need of the log
 """
 
-from frazil.connect.runtime.connector_log import ConnectorLog
-from frazil.connect.runtime.connectors import Connectors, open_connectors
-from frazil.connect.runtime.supervisor import ConnectorSpec, ConnectorStatus
+from frazil.connectors.runtime.connector_log import ConnectorLog
+from frazil.connectors.runtime.connectors import Connectors, open_connectors
+from frazil.connectors.runtime.supervisor import ConnectorSpec, ConnectorStatus
 
 __all__ = [
     "ConnectorLog",

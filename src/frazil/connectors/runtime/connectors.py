@@ -9,18 +9,18 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from frazil.connect.messages import ConnectorFailed, ConnectorRunning, Role
-from frazil.connect.runtime.connector_log import ConnectorLog
-from frazil.connect.runtime.connector_process import ConnectorProcess, Wakeup
-from frazil.connect.runtime.connector_state import ConnectorStates
-from frazil.connect.runtime.source_run import check_source_topic
-from frazil.connect.runtime.supervisor import (
+from frazil.connectors.messages import ConnectorFailed, ConnectorRunning, Role
+from frazil.connectors.runtime.connector_log import ConnectorLog
+from frazil.connectors.runtime.connector_process import ConnectorProcess, Wakeup
+from frazil.connectors.runtime.connector_state import ConnectorStates
+from frazil.connectors.runtime.source_run import check_source_topic
+from frazil.connectors.runtime.supervisor import (
     ConnectorSpec,
     ConnectorStatus,
     ConnectorSupervisor,
     ConnectorSurroundings,
 )
-from frazil.connect.step_names import step_prefix, subscriber_name
+from frazil.connectors.step_names import step_prefix, subscriber_name
 from frazil.definitions import (
     CreateSink,
     CreateSource,
@@ -37,7 +37,7 @@ from frazil.disk import Disk
 from frazil.errors import Malformed, TooLarge, Unavailable, Unknown
 from frazil.log import check_name
 from frazil.model import NS_PER_MS, Clock, MiB
-from frazil.settings import ConnectConfig
+from frazil.settings import ConnectorsConfig
 
 CHECK_S = 20.0
 """How long the process of a new connector may take to check its options."""
@@ -153,9 +153,9 @@ class Connectors:
             self._definitions.check_new(statement)
             known = self._definitions.find(spec.role, spec.name)
             count = sum(len(self._definitions.of_kind(role)) for role in ROLES)
-            if known is None and count >= self._around.config.connectors_max:
+            if known is None and count >= self._around.config.count_max:
                 raise TooLarge(
-                    f"there are {count} connectors, which is connect.connectors_max; drop one"
+                    f"there are {count} connectors, which is connectors.count_max; drop one"
                 )
             self._check_same_topic(spec, known)
             self._end(spec.role, spec.name)
@@ -323,7 +323,7 @@ def open_connectors(
     executor: StatementExecutor,
     log: ConnectorLog,
     disk: Disk,
-    config: ConnectConfig,
+    config: ConnectorsConfig,
     clock: Clock,
     *,
     connections: Mapping[str, str],

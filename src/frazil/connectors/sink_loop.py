@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from frazil.connect.connector_link import ConnectorLink
-from frazil.connect.contract import RecordError, Sink, SinkRecord
-from frazil.connect.messages import (
+from frazil.connectors.connector_link import ConnectorLink
+from frazil.connectors.contract import RecordError, Sink, SinkRecord
+from frazil.connectors.messages import (
     BatchesDelivered,
     DeliverBatches,
     RefusedRecord,
     StartConnector,
     StopConnector,
 )
-from frazil.connect.own_headers import without_own_headers
+from frazil.connectors.own_headers import without_own_headers
 from frazil.errors import Malformed
 from frazil.log import read_records
 

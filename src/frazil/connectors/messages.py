@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from frazil.connect.options import OptionValue
+from frazil.connectors.options import OptionValue
 
 Role = Literal["source", "sink"]
 

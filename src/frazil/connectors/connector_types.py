@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
-from frazil.connect.contract import ConnectorType
+from frazil.connectors.contract import ConnectorType
 from frazil.errors import Malformed, Unknown
 
 GROUP = "frazil.connectors"
-BUILT_IN: Mapping[str, str] = {"files": "frazil.connect.files:FILES"}
+BUILT_IN: Mapping[str, str] = {"files": "frazil.connectors.files:FILES"}
 """Name of a type -> module and name of its `ConnectorType`."""
 
 

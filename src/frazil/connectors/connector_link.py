@@ -7,7 +7,7 @@ import socket
 
 import msgspec
 
-from frazil.connect.messages import (
+from frazil.connectors.messages import (
     ConnectorAlive,
     ConnectorFailed,
     ConnectorFinished,

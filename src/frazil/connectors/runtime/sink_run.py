@@ -13,10 +13,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from frazil.connect.messages import BatchesDelivered, DeliverBatches, RefusedRecord
-from frazil.connect.own_headers import without_own_headers
-from frazil.connect.runtime.connector_log import ConnectorLog
-from frazil.connect.step_names import subscriber_name
+from frazil.connectors.messages import BatchesDelivered, DeliverBatches, RefusedRecord
+from frazil.connectors.own_headers import without_own_headers
+from frazil.connectors.runtime.connector_log import ConnectorLog
+from frazil.connectors.step_names import subscriber_name
 from frazil.disk import Disk
 from frazil.errors import Malformed, OutOfRange, Overloaded, Unknown
 from frazil.log import (
@@ -42,7 +42,9 @@ RETRY_NS = 500 * NS_PER_MS
 """Pause before dead letters are appended again."""
 REASON_BYTES_MAX = 4096
 
-DROPPED = Counter("frazil.connect.sink.dropped.offsets", "Offsets dropped before a sink read them.")
+DROPPED = Counter(
+    "frazil.connectors.sink.dropped.offsets", "Offsets dropped before a sink read them."
+)
 
 
 @dataclass(slots=True)

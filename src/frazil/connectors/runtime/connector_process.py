@@ -20,7 +20,7 @@ from contextlib import suppress
 
 import msgspec
 
-from frazil.connect.messages import FromConnector
+from frazil.connectors.messages import FromConnector
 from frazil.definitions import masked
 from frazil.errors import Malformed, Unavailable
 from frazil.model import NS_PER_MS, Clock, MiB
@@ -87,7 +87,7 @@ class ConnectorProcess:
         try:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "frazil.connect.process"),
+                    *(sys.executable, "-m", "frazil.connectors.process"),
                     *(str(theirs.fileno()), str(memory_bytes_max)),
                 ],
                 stdin=subprocess.DEVNULL,

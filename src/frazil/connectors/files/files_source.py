@@ -18,14 +18,14 @@ from typing import Annotated
 
 import msgspec
 
-from frazil.connect.contract import (
+from frazil.connectors.contract import (
     BATCH_BYTES,
     ConnectorContext,
     ConnectorType,
     KnownPosition,
     SourceBatch,
 )
-from frazil.connect.files.local_files import (
+from frazil.connectors.files.local_files import (
     HEAD_BYTES,
     FoundFile,
     LocalFile,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frazil.connect.messages import (
+from frazil.connectors.messages import (
     BatchesDelivered,
     ConnectorFailed,
     ConnectorFinished,
@@ -12,8 +12,8 @@ from frazil.connect.messages import (
     StartConnector,
     StopConnector,
 )
-from frazil.connect.runtime.connector_process import ConnectorProcess, Wakeup
-from frazil.connect.runtime.sink_run import SinkRun
+from frazil.connectors.runtime.connector_process import ConnectorProcess, Wakeup
+from frazil.connectors.runtime.sink_run import SinkRun
 from frazil.disk import Disk
 from frazil.errors import Malformed, Unavailable
 from frazil.log import Log

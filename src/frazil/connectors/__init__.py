@@ -1,4 +1,4 @@
-"""connect: sources that fill topics from other systems, and sinks that empty them into those.
+"""connectors: sources that fill topics from other systems, and sinks that empty them into those.
 
     contract.py         Source, Sink, ConnectorType: what a connector implements
     options.py          options of statements, as the dataclass of a connector type
@@ -19,8 +19,8 @@ A connector is a process of its own. The node appends what a source sends togeth
 position to go on from, as one step of the log; a sink gets the records of a topic in order.
 """
 
-from frazil.connect.connector_types import connector_type, type_names
-from frazil.connect.contract import (
+from frazil.connectors.connector_types import connector_type, type_names
+from frazil.connectors.contract import (
     BATCH_BYTES,
     POSITION_BYTES_MAX,
     ConnectorContext,
@@ -32,7 +32,7 @@ from frazil.connect.contract import (
     Source,
     SourceBatch,
 )
-from frazil.connect.options import OptionValue, options_of
+from frazil.connectors.options import OptionValue, options_of
 
 __all__ = [
     "BATCH_BYTES",

@@ -1,4 +1,4 @@
-"""ConnectConfig: limits of connectors."""
+"""ConnectorsConfig: limits of connectors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from frazil.errors import InvalidSetting
 from frazil.model import MiB, doc, require_at_least
 
 
-class ConnectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ConnectorsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of connectors: sources and sinks, each a process of its own."""
 
-    connectors_max: Annotated[int, doc("Sources and sinks together.")] = 32
+    count_max: Annotated[int, doc("Sources and sinks together.")] = 32
     memory_bytes_max: Annotated[int, doc("Address space of the process of one connector.")] = (
         2048 * MiB
     )
@@ -29,14 +29,14 @@ class ConnectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     backoff_ms_max: Annotated[int, doc("The longest pause.")] = 60_000
 
     def __post_init__(self) -> None:
-        require_at_least(1, "connect", self, ("connectors_max", "backoff_ms"))
-        require_at_least(64 * MiB, "connect", self, ("memory_bytes_max",))
-        require_at_least(1024, "connect", self, ("in_flight_bytes_max",))
-        require_at_least(1_000, "connect", self, ("silence_ms_max",))
+        require_at_least(1, "connectors", self, ("count_max", "backoff_ms"))
+        require_at_least(64 * MiB, "connectors", self, ("memory_bytes_max",))
+        require_at_least(1024, "connectors", self, ("in_flight_bytes_max",))
+        require_at_least(1_000, "connectors", self, ("silence_ms_max",))
         if self.backoff_ms_max < self.backoff_ms:
             raise InvalidSetting(
-                f"connect.backoff_ms_max ({self.backoff_ms_max}) is below connect.backoff_ms "
+                f"connectors.backoff_ms_max ({self.backoff_ms_max}) is below connectors.backoff_ms "
                 f"({self.backoff_ms})",
-                "connect.backoff_ms_max",
-                "connect.backoff_ms",
+                "connectors.backoff_ms_max",
+                "connectors.backoff_ms",
             )

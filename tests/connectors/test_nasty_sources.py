@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from frazil.connect.runtime.connector_state import ConnectorStates
-from frazil.connect.runtime.supervisor import ConnectorSupervisor
+from frazil.connectors.runtime.connector_state import ConnectorStates
+from frazil.connectors.runtime.supervisor import ConnectorSupervisor
 from frazil.disk import RealDisk
 from frazil.log import Log
-from frazil.settings import ConnectConfig
-from tests.connect.installing import install
-from tests.connect.supervised import opened_log, records_of, supervised, until
+from frazil.settings import ConnectorsConfig
+from tests.connectors.installing import install
+from tests.connectors.supervised import opened_log, records_of, supervised, until
 
 NASTY = Path(__file__).with_name("nasty.py")
 
@@ -105,7 +105,7 @@ def test_what_a_retry_cannot_help_ends_it_until_resume(tmp_path: Path) -> None:
 
 def test_a_flood_is_held_back(tmp_path: Path) -> None:
     """A source that never ends is slowed down by the log; the records stay in order."""
-    config = ConnectConfig(in_flight_bytes_max=2_000_000)
+    config = ConnectorsConfig(in_flight_bytes_max=2_000_000)
     with (
         opened_log(tmp_path / "data") as log,
         supervised(log, tmp_path / "data", "nasty", {"how": "flood"}, config=config) as connector,
@@ -120,7 +120,7 @@ def test_a_flood_is_held_back(tmp_path: Path) -> None:
 
 def test_one_that_ignores_a_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closing the node does not wait for it."""
-    monkeypatch.setattr("frazil.connect.runtime.supervisor.STOP_NS", 200_000_000)
+    monkeypatch.setattr("frazil.connectors.runtime.supervisor.STOP_NS", 200_000_000)
     with opened_log(tmp_path / "data") as log:
         with supervised(log, tmp_path / "data", "nasty", {"how": "deaf"}) as connector:
             until(lambda: connector.status().records == 3, connector.status)

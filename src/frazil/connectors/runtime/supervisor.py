@@ -18,7 +18,7 @@ from typing import Literal
 
 from msgspec.structs import replace as replaced
 
-from frazil.connect.messages import (
+from frazil.connectors.messages import (
     BatchesDelivered,
     ConnectorAlive,
     ConnectorFailed,
@@ -30,19 +30,19 @@ from frazil.connect.messages import (
     StopConnector,
     StreamPosition,
 )
-from frazil.connect.options import OptionValue
-from frazil.connect.runtime.connector_log import ConnectorLog
-from frazil.connect.runtime.connector_process import ConnectorProcess, Wakeup
-from frazil.connect.runtime.connector_state import ConnectorStates
-from frazil.connect.runtime.sink_run import SinkRun
-from frazil.connect.runtime.source_run import SourceRun
-from frazil.connect.step_names import step_prefix
+from frazil.connectors.options import OptionValue
+from frazil.connectors.runtime.connector_log import ConnectorLog
+from frazil.connectors.runtime.connector_process import ConnectorProcess, Wakeup
+from frazil.connectors.runtime.connector_state import ConnectorStates
+from frazil.connectors.runtime.sink_run import SinkRun
+from frazil.connectors.runtime.source_run import SourceRun
+from frazil.connectors.step_names import step_prefix
 from frazil.definitions import masked
 from frazil.disk import Disk
 from frazil.errors import FrazilError, Malformed, TooLarge, Unavailable
 from frazil.metrics import Counter
 from frazil.model import NS_PER_MS, Clock
-from frazil.settings import ConnectConfig
+from frazil.settings import ConnectorsConfig
 
 logger = logging.getLogger(__name__)
 
@@ -57,11 +57,13 @@ LAG_NS = 250 * NS_PER_MS
 """How often the lag of a sink is computed."""
 INTERNAL = "internal error; see the log of the node"
 
-RECORDS = Counter("frazil.connect.records", "Records of connectors, durable or delivered.")
-BYTES = Counter("frazil.connect.bytes", "Bytes of those records, as the log stores them.")
-REFUSED = Counter("frazil.connect.dead_letters", "Records of sinks that went to the dead letters.")
-STARTS = Counter("frazil.connect.starts", "Processes of connectors started.")
-ENDS = Counter("frazil.connect.failures", "Lives of connectors that ended by an error.")
+RECORDS = Counter("frazil.connectors.records", "Records of connectors, durable or delivered.")
+BYTES = Counter("frazil.connectors.bytes", "Bytes of those records, as the log stores them.")
+REFUSED = Counter(
+    "frazil.connectors.dead_letters", "Records of sinks that went to the dead letters."
+)
+STARTS = Counter("frazil.connectors.starts", "Processes of connectors started.")
+ENDS = Counter("frazil.connectors.failures", "Lives of connectors that ended by an error.")
 
 ConnectorWord = Literal["starting", "running", "paused", "backing off", "failed", "off"]
 
@@ -85,7 +87,7 @@ class ConnectorSurroundings:
     log: ConnectorLog
     disk: Disk
     clock: Clock
-    config: ConnectConfig
+    config: ConnectorsConfig
     states: ConnectorStates
     connection_of: Callable[[str], Mapping[str, str]]
     """Options of a connection of the configuration. `Unknown` if there is none."""

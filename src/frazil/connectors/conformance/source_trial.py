@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from frazil.connect.messages import (
+from frazil.connectors.messages import (
     ConnectorFailed,
     ConnectorFinished,
     FetchedBatch,
@@ -21,10 +21,10 @@ from frazil.connect.messages import (
     StopConnector,
     StreamPosition,
 )
-from frazil.connect.own_headers import without_own_headers
-from frazil.connect.runtime.connector_process import ConnectorProcess, Wakeup
-from frazil.connect.runtime.source_run import SourceRun
-from frazil.connect.step_names import step_prefix
+from frazil.connectors.own_headers import without_own_headers
+from frazil.connectors.runtime.connector_process import ConnectorProcess, Wakeup
+from frazil.connectors.runtime.source_run import SourceRun
+from frazil.connectors.step_names import step_prefix
 from frazil.errors import Malformed, Unavailable
 from frazil.log import Log, step_in
 from frazil.model import NS_PER_MS, Clock, GiB
