@@ -19,7 +19,10 @@ from frazil.connectors.contract import ConnectorType
 from frazil.errors import Malformed, Unknown
 
 GROUP = "frazil.connectors"
-BUILT_IN: Mapping[str, str] = {"files": "frazil.connectors.files:FILES"}
+BUILT_IN: Mapping[str, str] = {
+    "files": "frazil.connectors.files:FILES",
+    "http": "frazil.connectors.http:HTTP",
+}
 """Name of a type -> module and name of its `ConnectorType`."""
 
 
