@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from frazil.connectors import OptionValue
 from frazil.log import DEAD_LETTERS, Record, append_of_records
 from tests.connectors.supervised import TOPIC, opened_log, records_of, supervised, until
+
+Options = dict[str, OptionValue]
 
 
 class Server(ThreadingHTTPServer):
@@ -96,7 +99,7 @@ def test_a_sink_delivers_in_order_and_sets_aside_what_is_refused(
         for value in values:
             records = [Record(offset=0, timestamp_ms=1, key=b"k", value=value)]
             log.append(TOPIC, append_of_records(records)).result()
-        options = {"path": "/in", "batch_records": 10}
+        options: Options = {"path": "/in", "batch_records": 10}
         with supervised(
             log, folder, "http", options, role="sink", connection=connection
         ) as connector:
@@ -138,7 +141,7 @@ def test_a_sink_without_access_stops(tmp_path: Path, server: Server) -> None:
 def test_a_source_follows_a_cursor(tmp_path: Path, server: Server) -> None:
     """Every record once, also those that come later, and after a restart."""
     folder = tmp_path / "data"
-    options = {
+    options: Options = {
         "path": "/pages",
         "records": "/data/items",
         "cursor": "/next",

@@ -154,13 +154,12 @@ class ConnectTorture:
         return act
 
     def end(self) -> None:
-        """Let everything come through, and stop the node."""
+        """Let everything come through, and end the node."""
         self.writer.stop()
         self._until(lambda: self._stored() >= self.writer.count)
         self._until(lambda: self._connector("sink")["lag_offsets"] == 0)
         self._until(lambda: self._connector("source")["state"] == "running")
-        self.node.process.send_signal(signal.SIGTERM)
-        self.node.wait()
+        self.node.kill()
 
     def _stored(self) -> int:
         topics = self._client.get("/api/v1/status")["log"]["topics"]
