@@ -19,8 +19,9 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from frazil.config import Config, reserve_bytes
+from frazil.connectors.runtime import ConnectorLog, Connectors, open_connectors
 from frazil.definitions import Audit, Definitions, PipeHistory, StatementExecutor
-from frazil.disk import Disk, RealDisk
+from frazil.disk import Disk
 from frazil.errors import Malformed, Overloaded, Unavailable
 from frazil.hot import HotTier, HotWorker
 from frazil.hot import warm as warm_filters
@@ -37,11 +38,8 @@ from frazil.lake import (
 )
 from frazil.load import (
     ExternalTables,
-    FileRules,
     KeyedLoads,
     Loader,
-    LogLoads,
-    LogLoadsConfig,
     PipeScheduler,
     StagedFile,
     StepLog,
@@ -52,7 +50,8 @@ from frazil.load import (
     rows_to_table,
 )
 from frazil.log import AtTime, Log, Start
-from frazil.model import NS_PER_MS, Clock, MiB, SystemRand, arrow
+from frazil.log_file_loads import log_loads_of
+from frazil.model import NS_PER_MS, Clock, SystemRand, arrow
 from frazil.query import Engine, refuse_bare_names, register_tables, register_views
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import (
@@ -77,10 +76,6 @@ START_WAIT_MS = 10_000
 """How long a query waits for rows from before the start."""
 WRITE_WAIT_MS = 10_000
 """How long a query waits for the writes that it must see."""
-REQUEST_BYTES_MAX = 16 * MiB
-"""Of one that a load appends; below what the channel to the log's owner takes."""
-BATCH_BYTES = 4096
-"""Kept of it for what a batch has besides the request."""
 STUCK_MS = 30_000
 """`catch_up` fails after this time without a new row."""
 
@@ -90,8 +85,8 @@ FEED_CODEC = FeedCodec(parse_document, rows_to_table)
 """Reads the records of topics that feed keyed tables."""
 
 
-class EmbeddedLog(TableOwner, StepLog, Protocol):
-    """A log to which keyed tables and loads are written."""
+class EmbeddedLog(TableOwner, StepLog, ConnectorLog, Protocol):
+    """A log to which keyed tables, loads and connectors are written."""
 
 
 class Closable(Protocol):
@@ -115,8 +110,10 @@ class Embedded:
         tables: KeyedTables,
         pipes: PipeScheduler | None,
         loader: Loader | None,
+        connectors: Connectors,
     ) -> None:
         self.pipes = pipes
+        self.connectors = connectors
         self._rows_max = rows_max
         self.statements = statements
         self.tables = tables
@@ -231,7 +228,7 @@ class Embedded:
                     clock=clock,
                     rand=SystemRand(),
                     keyed=loads,
-                    log_loads=_log_loads(log, lake, config, clock),
+                    log_loads=log_loads_of(log, lake, config, clock),
                 )
                 loader.register(statements)
                 pipes = open_pipes(
@@ -246,11 +243,32 @@ class Embedded:
                 register_external(statements, external, engine, loader.tasks)
                 register_loaded_tables(statements, lake, engine, clock=clock, rand=SystemRand())
             register_tables(statements, engine, tables, rand=SystemRand())
+            connectors = open_connectors(
+                statements,
+                log,
+                disk,
+                config.connectors,
+                clock,
+                connections=config.connections,
+                roots=config.stages.roots,
+                batch_bytes_max=config.log.batch_bytes_max,
+                is_running=runs_pipes,
+            )
             followers = Followers(log, disk, lake, promotions)
             stack.callback(followers.close)
             rows_max = config.query.rows_max
             opened = cls(
-                tier, engine, lake, followers, clock, rows_max, statements, tables, pipes, loader
+                tier,
+                engine,
+                lake,
+                followers,
+                clock,
+                rows_max,
+                statements,
+                tables,
+                pipes,
+                loader,
+                connectors,
             )
             if lake is not None:
                 maintain = log.maintain if isinstance(log, Log) else lambda: None
@@ -266,6 +284,8 @@ class Embedded:
                 stack.callback(pipes.close)
             if loader is not None and runs_pipes:
                 stack.callback(loader.begin_finishing().close)
+            connectors.start()
+            stack.callback(connectors.close)
             opened._closing = stack.pop_all()
         return opened
 
@@ -465,23 +485,6 @@ class Embedded:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _log_loads(log: EmbeddedLog, lake: Lake, config: Config, clock: Clock) -> LogLoads:
-    """Open loads into the log. In a process that owns the log, they empty it when it is full."""
-
-    def make_room() -> None:
-        if isinstance(log, Log):
-            lake.flush()
-            log.maintain()
-
-    rules = FileRules(
-        ingest=config.ingest,
-        redact=config.redact,
-        request_bytes_max=min(config.log.batch_bytes_max, REQUEST_BYTES_MAX) - BATCH_BYTES,
-    )
-    loads = LogLoadsConfig(rules=rules, reserve_bytes=reserve_bytes(config), make_room=make_room)
-    return LogLoads(RealDisk(config.data), log, loads, clock=clock, rand=SystemRand())
 
 
 def _warm() -> None:

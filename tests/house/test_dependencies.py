@@ -36,6 +36,7 @@ OWNERS: dict[str, set[str] | None] = {
         "definitions",
         "load",
         "registry",
+        "connectors",
         "rules",
         "client",
         "appender",

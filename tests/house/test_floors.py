@@ -10,7 +10,7 @@ from tests.house.test_doors import exported_names, is_door
 FLOORS = [
     *({"results", "httpd"}, {"model"}, {"status"}, {"processes"}, {"disk"}, {"settings"}, {"log"}),
     *({"kafka", "ingest", "hot", "tables", "lake", "definitions"}, {"query", "backup", "removal"}),
-    *({"load", "languages", "registry"}, {"rules"}, {"serve"}),
+    *({"load", "languages", "registry", "connectors"}, {"rules"}, {"serve"}),
 ]
 """Think hard about the layering before changing this."""
 
@@ -19,7 +19,7 @@ CELLAR = [{"version"}, {"errors"}, {"metrics"}, {"tracing"}]
 
 ROOF = [
     {"config"},
-    {"keyed_lake"},
+    {"keyed_lake", "log_file_loads"},
     {"embedded"},
     {"folders"},
     {"client"},

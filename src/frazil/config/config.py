@@ -9,6 +9,7 @@ import msgspec
 from frazil.errors import InvalidSetting
 from frazil.model import Promotions, doc
 from frazil.settings import (
+    ConnectorsConfig,
     ExternalConfig,
     FlightConfig,
     HotConfig,
@@ -58,8 +59,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     connections: Annotated[
         dict[str, str],
         doc(
-            "Credentials and options of stages, as `name.option`: `minio.endpoint`, "
-            "`minio.secret_access_key`. See docs/loading.md."
+            "Credentials and options of stages and connectors, as `name.option`: "
+            "`minio.endpoint`, `minio.secret_access_key`. See docs/loading.md."
         ),
     ] = msgspec.field(default_factory=dict)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
@@ -72,6 +73,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     flight: FlightConfig = msgspec.field(default_factory=FlightConfig)
     jaeger: JaegerConfig = msgspec.field(default_factory=JaegerConfig)
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
+    connectors: ConnectorsConfig = msgspec.field(default_factory=ConnectorsConfig)
     external: ExternalConfig = msgspec.field(default_factory=ExternalConfig)
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
     rules: RulesConfig = msgspec.field(default_factory=RulesConfig)
