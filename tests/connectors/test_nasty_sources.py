@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
+from frazil.connectors import OptionValue
 from frazil.connectors.runtime.connector_state import ConnectorStates
 from frazil.connectors.runtime.supervisor import ConnectorSupervisor
 from frazil.disk import RealDisk
-from frazil.log import Log
+from frazil.errors import Overloaded
+from frazil.log import Append, AppendResult, Log
 from frazil.settings import ConnectorsConfig
 from tests.connectors.installing import install
 from tests.connectors.supervised import opened_log, records_of, supervised, until
@@ -116,6 +121,34 @@ def test_a_flood_is_held_back(tmp_path: Path) -> None:
         times = [record.timestamp_ms for record in records_of(log)]
         assert times == sorted(times)
         assert all(times.count(number) == 1000 for number in (1, times[-1]))
+
+
+def test_what_a_full_log_refuses_is_sent_again_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what was on its way behind it."""
+    chance, append = Random(7), Log.append
+
+    def stutter(log: Log, topic: str, batch: Append, **more: Any) -> Future[AppendResult]:
+        if batch.step is None or chance.random() < 0.7:
+            return append(log, topic, batch, **more)
+        if chance.random() < 0.5:
+            raise Overloaded("the log is full", retry_after_ms=1)
+        refused: Future[AppendResult] = Future()
+        refused.set_exception(Overloaded("the log is full", retry_after_ms=1))
+        return refused
+
+    monkeypatch.setattr(Log, "append", stutter)
+    monkeypatch.setattr("frazil.connectors.runtime.source_run.RETRY_MS_MIN", 1)
+    monkeypatch.setattr("frazil.connectors.runtime.supervisor.STOP_NS", 200_000_000)
+    options: dict[str, OptionValue] = {"how": "deaf", "good": 60}
+    with (
+        opened_log(tmp_path / "data") as log,
+        supervised(log, tmp_path / "data", "nasty", options) as connector,
+    ):
+        until(lambda: connector.status().records == 60, connector.status)
+        assert connector.status().starts == 1
+        assert [record.timestamp_ms for record in records_of(log)] == list(range(1, 61))
 
 
 def test_one_that_ignores_a_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

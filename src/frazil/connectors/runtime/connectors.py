@@ -34,7 +34,7 @@ from frazil.definitions import (
     drop_definition,
 )
 from frazil.disk import Disk
-from frazil.errors import Malformed, TooLarge, Unavailable, Unknown
+from frazil.errors import FrazilError, Malformed, TooLarge, Unavailable, Unknown
 from frazil.log import check_name
 from frazil.model import NS_PER_MS, Clock, MiB
 from frazil.settings import ConnectorsConfig
@@ -161,8 +161,13 @@ class Connectors:
             self._end(spec.role, spec.name)
             if known is None:
                 self._forget(spec.role, spec.name)
-            self._around.states.put(spec.role, spec.name, None)
-            self._definitions.put(call.parsed)
+            try:
+                self._around.states.put(spec.role, spec.name, None)
+                self._definitions.put(call.parsed)
+            except FrazilError:
+                if known is not None and isinstance(known.statement, CreateSource | CreateSink):
+                    self._supervise(spec_of(known.statement))  # the one before goes on
+                raise
             self._supervise(spec)
         runs = "" if self._is_running else "; it runs when a node has this folder"
         return done(f"created {spec.role} {spec.name}{runs}")
