@@ -35,6 +35,7 @@ OWNERS: dict[str, set[str] | None] = {
         "config",
         "definitions",
         "load",
+        "connect",
         "rules",
         "client",
         "otlp_files",

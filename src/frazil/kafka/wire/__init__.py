@@ -14,7 +14,7 @@ schema.py       Field, Versions, KafkaMessage: how a class describes its layout
 layout.py       Layout: the fields of one version
 decoder.py      writes the function that reads one version
 encoder.py      writes the function that writes one version
-source.py       text of such a function
+function_text.py  text of such a function
 primitives.py   what such a function calls; limits
 __main__.py     shows such a function: `python -m frazil.kafka.wire decode FetchRequest 12`
 """

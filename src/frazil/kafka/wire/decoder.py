@@ -13,15 +13,15 @@ import struct
 
 from frazil.errors import Malformed
 from frazil.kafka.wire import primitives
+from frazil.kafka.wire.function_text import FunctionText
 from frazil.kafka.wire.layout import FIXED, Layout
 from frazil.kafka.wire.primitives import ELEMENTS_MAX, STRING_BYTES_MAX
 from frazil.kafka.wire.schema import Column, Struct, columns
-from frazil.kafka.wire.source import Source
 
 HELPERS = ("bad_count", "bad_length", "bad_marker", "bad_tag", "skip_tags", "uvarint")
 
 
-def write_decoder(layout: Layout) -> Source:
+def write_decoder(layout: Layout) -> FunctionText:
     """Return the text of `decode(view, at, end, is_whole)`, which reads from a memoryview."""
     return _Writer(layout).write()
 
@@ -29,12 +29,12 @@ def write_decoder(layout: Layout) -> Source:
 class _Writer:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._source = Source()
+        self._source = FunctionText()
         self._formats: list[str] = []
         """Formats of the fixed fields that are not read yet."""
         self._variables: list[str] = []
 
-    def write(self) -> Source:
+    def write(self) -> FunctionText:
         source, layout = self._source, self._layout
         for helper in HELPERS:
             source.use(helper, getattr(primitives, helper))

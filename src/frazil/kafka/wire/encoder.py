@@ -10,15 +10,15 @@ import struct
 
 from frazil.errors import Malformed
 from frazil.kafka.wire import primitives
+from frazil.kafka.wire.function_text import FunctionText
 from frazil.kafka.wire.layout import FIXED, Layout
 from frazil.kafka.wire.primitives import STRING_BYTES_MAX, UVARINTS
 from frazil.kafka.wire.schema import Column, Struct
-from frazil.kafka.wire.source import Source
 
 HELPERS = ("UVARINTS", "bad_uuid", "no_field", "no_null", "too_long", "uvarint_bytes")
 
 
-def write_encoder(layout: Layout) -> Source:
+def write_encoder(layout: Layout) -> FunctionText:
     """Return the text of `encode(message)`, which returns chunks of bytes."""
     return _Writer(layout).write()
 
@@ -26,12 +26,12 @@ def write_encoder(layout: Layout) -> Source:
 class _Writer:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._source = Source()
+        self._source = FunctionText()
         self._formats: list[str] = []
         """Formats of the fixed fields that are not written yet."""
         self._values: list[str] = []
 
-    def write(self) -> Source:
+    def write(self) -> FunctionText:
         source, layout = self._source, self._layout
         for helper in HELPERS:
             source.use(helper, getattr(primitives, helper))

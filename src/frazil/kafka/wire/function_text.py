@@ -13,7 +13,7 @@ SPOKEN = {"?": "o", "16s": "u"}
 """Letters in names for formats that are no letters."""
 
 
-class Source:
+class FunctionText:
     """Python text that grows line by line, and what its names stand for."""
 
     def __init__(self) -> None:

@@ -1,0 +1,41 @@
+"""connect: sources that fill topics from other systems, and sinks that empty them into those.
+
+    contract.py         Source, Sink, ConnectorType: what a connector implements
+    options.py          options of statements, as the dataclass of a connector type
+    connector_types.py  types of connectors: ours and those of installed packages
+
+A connector is a process of its own. The node appends what a source sends together with the
+position to go on from, as one step of the log; a sink gets the records of a topic in order.
+"""
+
+from frazil.connect.connector_types import connector_type, type_names
+from frazil.connect.contract import (
+    BATCH_BYTES,
+    POSITION_BYTES_MAX,
+    ConnectorContext,
+    ConnectorType,
+    KnownPosition,
+    RecordError,
+    Sink,
+    SinkRecord,
+    Source,
+    SourceBatch,
+)
+from frazil.connect.options import OptionValue, options_of
+
+__all__ = [
+    "BATCH_BYTES",
+    "POSITION_BYTES_MAX",
+    "ConnectorContext",
+    "ConnectorType",
+    "KnownPosition",
+    "OptionValue",
+    "RecordError",
+    "Sink",
+    "SinkRecord",
+    "Source",
+    "SourceBatch",
+    "connector_type",
+    "options_of",
+    "type_names",
+]
