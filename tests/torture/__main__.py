@@ -32,6 +32,7 @@ from tests.torture.log import kill9, powercut, rot, sim, steps, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.node import full_disk
 from tests.torture.node import run as node
+from tests.torture.postgres import run as postgres
 from tests.torture.processes import run as processes
 from tests.torture.removal import run as removal
 from tests.torture.report import ANSWER_S_MAX, Report
@@ -264,6 +265,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "keyed_copy": (keyed_copy.run, 100),
     "pipes": (pipes.run, 200),
     "log_files": (log_files.run, 200),
+    "postgres": (postgres.run, 50),
 }
 """Name -> (function to run, default number of cycles)."""
 

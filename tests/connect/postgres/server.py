@@ -85,16 +85,19 @@ class PostgresServer:
         command += ["-p", str(self.port)]
         for name, value in self._settings.items():
             command += ["-c", f"{name}={value}"]
-        with (self.folder / "output").open("ab") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=output, **self._as)
         deadline = time.monotonic() + START_S_MAX
         while True:
+            if self._process is None or self._process.poll() is not None:
+                # After a kill the first try may fail: backends of before have not ended yet.
+                with (self.folder / "output").open("ab") as output:
+                    self._process = subprocess.Popen(
+                        command, stdout=output, stderr=output, **self._as
+                    )
             try:
                 self.connect().close()
                 return
             except psycopg.OperationalError as error:
                 said = (self.folder / "output").read_text(errors="replace")
-                assert self._process.poll() is None, said
                 assert time.monotonic() < deadline, f"{error}\n{said}"
                 time.sleep(0.05)
 
