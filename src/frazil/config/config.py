@@ -9,6 +9,7 @@ import msgspec
 from frazil.errors import InvalidSetting
 from frazil.model import Promotions, doc
 from frazil.settings import (
+    ConnectConfig,
     ExternalConfig,
     FlightConfig,
     HotConfig,
@@ -57,8 +58,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     connections: Annotated[
         dict[str, str],
         doc(
-            "Credentials and options of stages, as `name.option`: `minio.endpoint`, "
-            "`minio.secret_access_key`. See docs/loading.md."
+            "Credentials and options of stages and connectors, as `name.option`: "
+            "`minio.endpoint`, `minio.secret_access_key`. See docs/loading.md."
         ),
     ] = msgspec.field(default_factory=dict)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
@@ -70,6 +71,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
     flight: FlightConfig = msgspec.field(default_factory=FlightConfig)
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
+    connect: ConnectConfig = msgspec.field(default_factory=ConnectConfig)
     external: ExternalConfig = msgspec.field(default_factory=ExternalConfig)
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
     rules: RulesConfig = msgspec.field(default_factory=RulesConfig)

@@ -13,6 +13,7 @@
     partition.py    Partition: stage, write, sync, publish; roll, trim
     staging.py      StagedBatch: accepted and not written yet
     removed_segments.py  RemovedSegments: files that outlive their segment
+    copied_sources.py  CopiedSources: how far sources were copied, of all partitions
     partition_sources.py  PartitionSources: how far sources were copied, in memory and on disk
     partition_transactions.py  PartitionTransactions: open and aborted ones, in memory and on disk
     segment.py      LogSegment: one file, a header and frames
@@ -58,6 +59,7 @@ after each group commit.
 """
 
 from frazil.log.append import Append, AppendResult, append_of_records
+from frazil.log.copied_sources import CopiedSource, SourceDirectory
 from frazil.log.dedup.digests import DIGEST_BYTES
 from frazil.log.dedup.source_positions import SourcePosition, SourceStep
 from frazil.log.external.append_channel import AppendChannel, serve_appends
@@ -85,7 +87,7 @@ from frazil.log.reader import AtTime, Isolation, Reader, Start, record_at_time
 from frazil.log.repair.repair import RepairReport, repair_partition
 from frazil.log.segment import StoredBatch
 from frazil.log.staging import LEADER_EPOCH
-from frazil.log.subscribers import Claim, Subscriber, SubscriberConfig
+from frazil.log.subscribers import Claim, Subscriber, SubscriberConfig, load_progress
 from frazil.log.topic import Topic, check_name, topic_names
 from frazil.log.topics import DEAD_LETTERS
 from frazil.log.transactions.aborted import AbortedTransaction
@@ -111,6 +113,7 @@ __all__ = [
     "CommitWaiter",
     "Compression",
     "CopiedPartition",
+    "CopiedSource",
     "Isolation",
     "Log",
     "LogCopy",
@@ -129,6 +132,7 @@ __all__ = [
     "Record",
     "RepairReport",
     "SegmentRange",
+    "SourceDirectory",
     "SourcePosition",
     "SourceStep",
     "Start",
@@ -145,6 +149,7 @@ __all__ = [
     "end_within",
     "exit_process",
     "is_compressed",
+    "load_progress",
     "marker_of",
     "parse_header",
     "partition_count",

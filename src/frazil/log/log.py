@@ -21,6 +21,7 @@ from frazil.disk import Budget, Disk, DiskReserve, Lock, make_directories
 from frazil.errors import Conflict, Malformed, Unknown
 from frazil.log.append import Append, AppendResult, check_append
 from frazil.log.compaction import compact, is_due
+from frazil.log.copied_sources import CopiedSources
 from frazil.log.dedup.source_positions import SourcePosition
 from frazil.log.partition import Partition
 from frazil.log.progress import Progress
@@ -99,6 +100,7 @@ class Log:
         self._is_closed = False
         self._floors: Floors = {}
         self._topics = TopicList(disk, rand, self._open_partition)
+        self.sources = CopiedSources(self._topics, self._on_writer)
         self._subscribers: dict[str, Subscriber] = {}
 
     @classmethod
@@ -331,12 +333,6 @@ class Log:
         """Return how far a source was copied into a partition; None if it never was."""
         positions = self.partition(topic, partition).sources.positions
         return self._on_writer(partial(positions.get, source))
-
-    def forget_source(self, topic: str, source: str, *, partition: int = 0) -> bool:
-        """Forget a source that has ended, durably. Returns whether it was known."""
-        target = self.partition(topic, partition)
-        with full_means_overloaded(f"source {source} may come back"):
-            return self._on_writer(lambda: target.sources.forget(source, target.durable_watermark))
 
     def reader(self, topic: str, start: Start, *, partition: int = 0) -> Reader:
         """Return a cursor over one partition, from `start` on."""

@@ -21,6 +21,15 @@ class PartitionSources:
             self._write(end_offset)
         return is_known
 
+    def forget_all(self, prefix: str, end_offset: int) -> int:
+        """Forget the sources whose name begins so, durably. Returns how many there were."""
+        names = [name for name, _ in self.positions.items() if name.startswith(prefix)]
+        for name in names:
+            self.positions.forget(name)
+        if names:
+            self._write(end_offset)
+        return len(names)
+
     def save(self, end_offset: int) -> None:
         """Save a checkpoint, if there is or was a source."""
         if len(self.positions) or self._has_file:

@@ -20,12 +20,14 @@
     tables.py     TablesConfig: keyed tables
     retention.py  RetentionRule: how long rows are kept
     stages.py     StagesConfig: where stages may be
+    connect.py    ConnectConfig: limits of connectors
 
 `frazil.config` loads them from flags, environment and file. A process of a node imports only the
 rooms it runs, but checks the settings of all.
 """
 
 from frazil.settings.client_telemetry import ClientTelemetryConfig
+from frazil.settings.connect import ConnectConfig
 from frazil.settings.external import ExternalConfig
 from frazil.settings.flight import FlightConfig
 from frazil.settings.groups import GroupsConfig
@@ -48,6 +50,7 @@ from frazil.settings.transactions import TransactionsConfig
 
 __all__ = [
     "ClientTelemetryConfig",
+    "ConnectConfig",
     "ExternalConfig",
     "FlightConfig",
     "GroupsConfig",

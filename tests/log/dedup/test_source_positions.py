@@ -95,8 +95,8 @@ def test_a_forgotten_source_stays_forgotten() -> None:
     disk = SimDisk()
     log = open_log(disk)
     append(log, step(None, b"a"))
-    assert log.forget_source(TOPIC, "pg")
-    assert not log.forget_source(TOPIC, "pg")
+    assert log.sources.forget_one(TOPIC, "pg")
+    assert not log.sources.forget_one(TOPIC, "pg")
     again = open_log(disk.process_kill())
     assert again.source_position(TOPIC, "pg") is None
     assert not append(again, step(None, b"b"))
@@ -151,5 +151,5 @@ def test_a_source_whose_last_records_are_lost_stops() -> None:
         again.source_position(TOPIC, "pg")
     with pytest.raises(PositionMismatch, match="lost"):
         append(again, step(b"b", b"c"))
-    assert again.forget_source(TOPIC, "pg")
+    assert again.sources.forget_one(TOPIC, "pg")
     assert not append(again, step(None, b"b"))

@@ -17,6 +17,7 @@ from uuid import UUID
 from frazil.disk import Disk
 from frazil.errors import Conflict, Corrupt, Unavailable, Unknown
 from frazil.log.append import Append, AppendResult
+from frazil.log.copied_sources import CopiedSource
 from frazil.log.dedup.source_positions import SourcePosition
 from frazil.log.external.append_channel import AppendChannel
 from frazil.log.external.commit_signal import CommitWaiter
@@ -27,11 +28,14 @@ from frazil.log.external.owner import (
     Discard,
     FindSubscriber,
     Finish,
+    ForgetSource,
+    ForgetSources,
     KeepProgress,
     LogOwner,
     PublishLake,
     Reopen,
     SaveProgress,
+    Unsubscribe,
 )
 from frazil.log.readable import ReadablePartition
 from frazil.log.reader import Reader, Start
@@ -106,6 +110,25 @@ class ObservedSubscriber:
         return self._owner.call(SaveProgress(self._name))
 
 
+class ObservedSources:
+    """Sources that were copied into the log of another process. Any thread may call."""
+
+    def __init__(self, owner: LogOwner) -> None:
+        self._owner = owner
+
+    def find(self, prefix: str) -> list[CopiedSource]:
+        """Return all sources whose name begins so, of all topics."""
+        return self._owner.sources(prefix)
+
+    def forget(self, prefix: str) -> int:
+        """Forget all sources whose name begins so, durably. Returns how many there were."""
+        return self._owner.call(ForgetSources(prefix))
+
+    def forget_one(self, topic: str, source: str, *, partition: int = 0) -> bool:
+        """Forget a source that has ended, durably. Returns whether it was known."""
+        return bool(self._owner.call(ForgetSource(topic, source, partition)))
+
+
 class ObservedLog:
     """Any thread may use it."""
 
@@ -125,6 +148,7 @@ class ObservedLog:
         self._topics: dict[str, ObservedTopic] = {}
         self._published: dict[TopicPartition, int] = {}
         self._changes = TopicChangesReader(disk)
+        self.sources = ObservedSources(owner)
 
     def topics(self) -> list[ObservedTopic]:
         with self._lock:
@@ -248,6 +272,10 @@ class ObservedLog:
         """Register a subscriber from the earliest offset on, or resume an existing one."""
         self._owner.call(KeepProgress(name, topic))
         return ObservedSubscriber(self._owner, name)
+
+    def unsubscribe(self, name: str) -> None:
+        """Remove a subscriber and its progress. It no longer holds back retention."""
+        self._owner.call(Unsubscribe(name))
 
     def close(self) -> None:
         self._commits.close()

@@ -19,6 +19,7 @@ import msgspec
 
 from frazil import errors
 from frazil.errors import FrazilError, Unavailable
+from frazil.log.copied_sources import CopiedSource
 from frazil.log.dedup.source_positions import SourcePosition
 from frazil.log.log import Log
 from frazil.processes import Channel
@@ -102,6 +103,32 @@ class FindSource(msgspec.Struct, frozen=True, tag=True):
     partition: int
 
 
+class FindSources(msgspec.Struct, frozen=True, tag=True):
+    """Which sources have a name that begins so?"""
+
+    prefix: str
+
+
+class ForgetSources(msgspec.Struct, frozen=True, tag=True):
+    """Forget all sources whose name begins so."""
+
+    prefix: str
+
+
+class ForgetSource(msgspec.Struct, frozen=True, tag=True):
+    """Forget a source that has ended."""
+
+    topic: str
+    source: str
+    partition: int
+
+
+class Unsubscribe(msgspec.Struct, frozen=True, tag=True):
+    """Remove a subscriber and its progress."""
+
+    name: str
+
+
 class Done(msgspec.Struct, frozen=True, tag=True):
     """The call succeeded."""
 
@@ -112,6 +139,12 @@ class FoundSource(msgspec.Struct, frozen=True, tag=True):
     """The position of a source; None if it never was copied."""
 
     position: SourcePosition | None
+
+
+class FoundSources(msgspec.Struct, frozen=True, tag=True):
+    """Sources, and how far they were copied."""
+
+    sources: list[CopiedSource]
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
@@ -132,8 +165,12 @@ Call = (
     | CreateTopic
     | DeleteTopic
     | FindSource
+    | FindSources
+    | ForgetSources
+    | ForgetSource
+    | Unsubscribe
 )
-Reply = Done | FoundSource | Refused
+Reply = Done | FoundSource | FoundSources | Refused
 
 
 class LogOwner:
@@ -155,7 +192,13 @@ class LogOwner:
         assert isinstance(reply, FoundSource)
         return reply.position
 
-    def _ask(self, message: Call) -> Done | FoundSource:
+    def sources(self, prefix: str) -> list[CopiedSource]:
+        """Return the sources whose name begins so. Raises the owner's error."""
+        reply = self._ask(FindSources(prefix))
+        assert isinstance(reply, FoundSources)
+        return reply.sources
+
+    def _ask(self, message: Call) -> Done | FoundSource | FoundSources:
         with self._turn:
             try:
                 self._channel.send(message)
@@ -189,7 +232,7 @@ def serve_observer(log: Log, peer: socket.socket) -> None:
             channel.send(reply)
 
 
-def _answer(log: Log, call: Call) -> Done | FoundSource:
+def _answer(log: Log, call: Call) -> Done | FoundSource | FoundSources:
     match call:
         case KeepProgress(name, topic):
             log.keep_progress(name, topic)
@@ -211,4 +254,12 @@ def _answer(log: Log, call: Call) -> Done | FoundSource:
             log.delete_topic(name)
         case FindSource(topic, source, partition):
             return FoundSource(log.source_position(topic, source, partition=partition))
+        case FindSources(prefix):
+            return FoundSources(log.sources.find(prefix))
+        case ForgetSources(prefix):
+            return Done(log.sources.forget(prefix))
+        case ForgetSource(topic, source, partition):
+            return Done(int(log.sources.forget_one(topic, source, partition=partition)))
+        case Unsubscribe(name):
+            log.unsubscribe(name)
     return Done()
