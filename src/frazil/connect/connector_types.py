@@ -19,7 +19,7 @@ from frazil.connect.contract import ConnectorType
 from frazil.errors import Malformed, Unknown
 
 GROUP = "frazil.connectors"
-BUILT_IN: Mapping[str, str] = {}
+BUILT_IN: Mapping[str, str] = {"postgres": "frazil.connect.postgres:POSTGRES"}
 """Name of a type -> module and name of its `ConnectorType`."""
 
 

@@ -67,7 +67,11 @@ class SourceRun:
         self.source = open_source(options, context)
         self._flying: deque[tuple[SourceBatch, Future[AppendResult]]] = deque()
         self.records = 0
-        self.source.open(known)
+        try:
+            self.source.open(known)
+        except BaseException:
+            self.source.close()
+            raise
 
     def step(self, timeout_s: float = 0.05) -> int:
         """Poll once, append, commit what is durable. Returns the number of records."""
@@ -135,6 +139,11 @@ def opened_again(
         except Unavailable:
             assert time.monotonic() < deadline
             time.sleep(0.1)
+
+
+def count_of(log: Log, topic: str) -> int:
+    """Return how many records of a topic are durable."""
+    return log.partition(topic, 0).durable_watermark if log.has_topic(topic) else 0
 
 
 def records_of(log: Log, topic: str) -> list[Record]:

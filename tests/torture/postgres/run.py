@@ -131,13 +131,13 @@ class PostgresTorture:
             key = key_of(event["key"])
             if op == "d":
                 if folded.pop(key, None) is None:
-                    verdict.add("lost", f"{name}: a delete of no row: {event}")
+                    verdict.add("lost", f"{name}: a delete of no row: {event}"[:300])
             elif op in "cr":
                 if key in folded:
-                    verdict.add("duplicate", f"{name}: a row that is there: {event}")
+                    verdict.add("duplicate", f"{name}: a row that is there: {event}"[:300])
                 folded[key] = after
             elif key not in folded:
-                verdict.add("lost", f"{name}: an update of no row: {event}")
+                verdict.add("lost", f"{name}: an update of no row: {event}"[:300])
             else:
                 kept = {column: folded[key].get(column) for column in event.get("unchanged", ())}
                 folded[key] = after | kept
@@ -145,9 +145,11 @@ class PostgresTorture:
         for key in expected.keys() | folded.keys():
             row, found = expected.get(key), folded.get(key)
             if row is None or found is None:
-                verdict.add("lost" if found is None else "untrue", f"{name} {key}: {row} / {found}")
+                verdict.add(
+                    "lost" if found is None else "untrue", f"{name} {key}: {row} / {found}"[:300]
+                )
             elif differs := [c for c in row if _plain(row[c]) != _plain(found.get(c))]:
-                verdict.add("untrue", f"{name} {key}: {differs} of {row} / {found}"[:1000])
+                verdict.add("untrue", f"{name} {key}: {differs} of {row} / {found}"[:300])
         self._judge_audit(verdict, name, events, audit, key_of)
 
     def _judge_audit(

@@ -36,6 +36,8 @@ TABLES = {
     "big text, n numeric); CREATE UNIQUE INDEX by_id ON indexed (id); "
     "ALTER TABLE indexed REPLICA IDENTITY USING INDEX by_id",
 }
+EXTERNAL = "ALTER TABLE {0} ALTER big SET STORAGE EXTERNAL"
+"""Large values are kept beside their row, even if they could be compressed."""
 LATE = "CREATE TABLE {0} (id int PRIMARY KEY, ver bigint, big text, n numeric)"
 IDS = 40
 BIG_BYTES = 6000
@@ -67,7 +69,7 @@ class Workload:
             connection.execute(AUDIT)
             for name, statement in TABLES.items():
                 connection.execute(statement)
-                connection.execute(AUDITED.format(name))
+                connection.execute(AUDITED.format(name) + EXTERNAL.format(name))
             connection.execute(
                 "INSERT INTO plain SELECT i, 0, 'before', i FROM generate_series(1000, 1100) i"
             )
@@ -194,7 +196,7 @@ class Workload:
                 name = f"late_{self._late}"
                 connection.execute(f"DROP TABLE IF EXISTS {name}")
                 connection.execute(LATE.format(name))
-                connection.execute(AUDITED.format(name))
+                connection.execute(AUDITED.format(name) + EXTERNAL.format(name))
             self._late += 1
             self._count("new_tables")
             return

@@ -57,6 +57,12 @@ SLOT = """
 SELECT plugin, database, active_pid, confirmed_flush_lsn::text, wal_status
 FROM pg_replication_slots WHERE slot_name = %s
 """
+AS_BEFORE = """
+SELECT count(*) FILTER (WHERE c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)
+  AND c.relkind = 'r') FROM pg_class c
+WHERE c.oid = %s OR c.oid IN (SELECT relid FROM pg_partition_tree(%s))
+"""
+"""The catalog is read as of the snapshot, the function tells what is now."""
 TYPES = """
 SELECT t.oid, t.typname, CASE WHEN t.typcategory = 'A' THEN t.typelem ELSE 0 END, t.typbasetype,
   coalesce(e.typdelim, ',')
@@ -229,6 +235,17 @@ class Catalog:
         finally:
             if not self._connection.closed:
                 self._connection.execute("ROLLBACK")
+
+    def holds_rows(self, table: PublishedTable) -> bool:
+        """Keep a table from being rewritten until the snapshot ends. False if it was, since: a
+        TRUNCATE, and an ALTER TABLE that writes all rows anew, take them from older snapshots."""
+        relation = table.relation
+        self._execute(
+            f"LOCK TABLE {quoted([relation.schema])}.{quoted([relation.table])} "
+            "IN ACCESS SHARE MODE"
+        )
+        ((rewritten,),) = self._rows(AS_BEFORE, (relation.oid, relation.oid))
+        return int(rewritten) == 0
 
     def copy_lines(self, table: PublishedTable) -> Iterator[bytes]:
         """Yield the rows of a table, in the text format of COPY."""

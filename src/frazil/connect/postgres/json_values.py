@@ -187,39 +187,48 @@ def converter(oid: int, types: Mapping[int, PostgresType]) -> ToJson:
 
 def _array(element: ToJson, delimiter: bytes) -> ToJson:
     quoted = rb'"(?:[^"\\]|\\.)*"'
-    token = re.compile(
-        rb"[{}%b]|%b|[^{}\"%b]+" % (re.escape(delimiter), quoted, re.escape(delimiter)), re.DOTALL
-    )
+    plain = rb'[^{}"\\%b]+' % re.escape(delimiter)
+    token = re.compile(rb"([{}]|%b)|%b|%b" % (re.escape(delimiter), quoted, plain), re.DOTALL)
 
     def to_json(value: bytes) -> bytes:
         # Bounds other than 1 are told first, as in [0:1]={1,2}; JSON has none.
-        begin = value.find(b"={") + 1 if value.startswith(b"[") else 0
+        at = value.find(b"=") + 1 if value.startswith(b"[") else 0
         parts: list[bytes] = []
-        at, depth = begin, 0
+        depth, before = 0, b""
         while at < len(value):
             found = token.match(value, at)
             if found is None:
                 break
             text, at = found[0], found.end()
-            if text == b"{":
-                depth += 1
-                parts.append(b"[")
-            elif text == b"}":
-                depth -= 1
-                parts.append(b"]")
-            elif text == delimiter:
-                parts.append(b",")
-            elif text.startswith(b'"'):
-                parts.append(element(re.sub(rb"\\(.)", rb"\1", text[1:-1], flags=re.DOTALL)))
-            elif text.upper() == b"NULL":
-                parts.append(b"null")
-            else:
-                parts.append(element(text))
-            if not 0 <= depth <= DEPTH_MAX or (depth == 0 and at < len(value)):
+            mark = found[1] or b"value"
+            if before not in MAY_FOLLOW[b"," if mark == delimiter else mark]:
                 break
-        else:
-            if depth == 0 and parts:
-                return b"".join(parts)
-        raise Malformed(f"{value[:80]!r} is no array of Postgres")
+            if mark == b"value":
+                parts.append(_array_value(text, element))
+            else:
+                depth += (mark == b"{") - (mark == b"}")
+                parts.append(TOKENS.get(mark, b","))
+            before = b"," if mark == delimiter else mark
+            if depth == 0 or depth > DEPTH_MAX:
+                break
+        if depth or at < len(value) or before != b"}":
+            raise Malformed(f"{value[:80]!r} is no array of Postgres")
+        return b"".join(parts)
 
     return to_json
+
+
+TOKENS: Mapping[bytes, bytes] = {b"{": b"[", b"}": b"]"}
+MAY_FOLLOW: Mapping[bytes, frozenset[bytes]] = {
+    b"{": frozenset({b"", b"{", b","}),
+    b"}": frozenset({b"{", b"}", b"value"}),
+    b",": frozenset({b"}", b"value"}),
+    b"value": frozenset({b"{", b","}),
+}
+"""Which token may come after which in an array."""
+
+
+def _array_value(text: bytes, element: ToJson) -> bytes:
+    if text.startswith(b'"'):
+        return element(re.sub(rb"\\(.)", rb"\1", text[1:-1], flags=re.DOTALL))
+    return b"null" if text.upper() == b"NULL" else element(text)

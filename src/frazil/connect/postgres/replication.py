@@ -29,7 +29,7 @@ SETTINGS: Mapping[str, str] = {
     "wal_sender_timeout": "300s",
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
-    "lock_timeout": "30s",
+    "lock_timeout": "10s",
 }
 XLOG_DATA = struct.Struct(">cQQq")
 KEEPALIVE = struct.Struct(">cQqB")

@@ -60,13 +60,18 @@ def copy_tables(
     clock: Clock,
     batch_bytes: int,
     batch_bytes_max: int,
+    again: list[TableCopy],
 ) -> Iterator[tuple[TableStream | None, SourceBatch]]:
-    """Yield batches of rows; with the last one of a table, the stream of changes to go on with."""
+    """Yield batches of rows; with the last one of a table, the stream of changes to go on with.
+    Tables whose rows of that moment are gone are put into `again`."""
     now_ms = clock.wall_ms()
     moment = Moment(now_ms * 1000, now_ms, None, 0, is_copy=True)
     with catalog.snapshot(slot.snapshot):
         for copy in copies:
             relation = copy.table.relation
+            if not catalog.holds_rows(copy.table):
+                again.append(copy)
+                continue
             stream = TableStream(
                 relation.schema,
                 relation.table,

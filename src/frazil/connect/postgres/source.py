@@ -185,8 +185,9 @@ class PostgresSource:
             if batches is not None:
                 return batches
             self._copying = None
-        if self._reader is None and not self._start():
             return ()
+        if self._reader is None:
+            self._start()
         return self._stream()
 
     def _copy(self, copies: Sequence[TableCopy]) -> Iterator[Sequence[SourceBatch]]:
@@ -213,6 +214,7 @@ class PostgresSource:
                 clock=self._context.clock,
                 batch_bytes=self._batch_bytes,
                 batch_bytes_max=self._context.batch_bytes_max,
+                again=self._copies,
             ):
                 if stream is not None:
                     self._streams[stream.name] = stream
@@ -233,7 +235,7 @@ class PostgresSource:
             batch_bytes_max=self._context.batch_bytes_max,
         )
 
-    def _start(self) -> bool:
+    def _start(self) -> None:
         """Begin to stream. The server goes on behind what was acknowledged; what is in hand since
         is skipped."""
         if self._replication is None:
@@ -245,7 +247,6 @@ class PostgresSource:
             time.sleep(ACTIVE_PAUSE_S)
         self._replication.start(self._slot, self._acks.durable_lsn, self._publication)
         self._reader = self._new_reader()
-        return True
 
     def _stream(self) -> Sequence[SourceBatch]:
         reader = self._open_reader()
