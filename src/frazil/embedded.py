@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from frazil.config import Config, reserve_bytes
+from frazil.connect.runtime import ConnectorLog, Connectors, open_connectors
 from frazil.definitions import Audit, Definitions, PipeHistory, StatementExecutor
 from frazil.disk import Disk, RealDisk
 from frazil.errors import Malformed, Overloaded, Unavailable
@@ -90,8 +91,8 @@ FEED_CODEC = FeedCodec(parse_document, rows_to_table)
 """Reads the records of topics that feed keyed tables."""
 
 
-class EmbeddedLog(TableOwner, StepLog, Protocol):
-    """A log to which keyed tables and loads are written."""
+class EmbeddedLog(TableOwner, StepLog, ConnectorLog, Protocol):
+    """A log to which keyed tables, loads and connectors are written."""
 
 
 class Closable(Protocol):
@@ -115,8 +116,10 @@ class Embedded:
         tables: KeyedTables,
         pipes: PipeScheduler | None,
         loader: Loader | None,
+        connectors: Connectors,
     ) -> None:
         self.pipes = pipes
+        self.connectors = connectors
         self._rows_max = rows_max
         self.statements = statements
         self.tables = tables
@@ -246,11 +249,32 @@ class Embedded:
                 register_external(statements, external, engine, loader.tasks)
                 register_loaded_tables(statements, lake, engine, clock=clock, rand=SystemRand())
             register_tables(statements, engine, tables, rand=SystemRand())
+            connectors = open_connectors(
+                statements,
+                log,
+                disk,
+                config.connect,
+                clock,
+                connections=config.connections,
+                roots=config.stages.roots,
+                batch_bytes_max=config.log.batch_bytes_max,
+                is_running=runs_pipes,
+            )
             followers = Followers(log, disk, lake, promotions)
             stack.callback(followers.close)
             rows_max = config.query.rows_max
             opened = cls(
-                tier, engine, lake, followers, clock, rows_max, statements, tables, pipes, loader
+                tier,
+                engine,
+                lake,
+                followers,
+                clock,
+                rows_max,
+                statements,
+                tables,
+                pipes,
+                loader,
+                connectors,
             )
             if lake is not None:
                 maintain = log.maintain if isinstance(log, Log) else lambda: None
@@ -266,6 +290,8 @@ class Embedded:
                 stack.callback(pipes.close)
             if loader is not None and runs_pipes:
                 stack.callback(loader.begin_finishing().close)
+            connectors.start()
+            stack.callback(connectors.close)
             opened._closing = stack.pop_all()
         return opened
 

@@ -19,7 +19,10 @@ from frazil.connect.contract import ConnectorType
 from frazil.errors import Malformed, Unknown
 
 GROUP = "frazil.connectors"
-BUILT_IN: Mapping[str, str] = {"postgres": "frazil.connect.postgres:POSTGRES"}
+BUILT_IN: Mapping[str, str] = {
+    "files": "frazil.connect.files:FILES",
+    "postgres": "frazil.connect.postgres:POSTGRES",
+}
 """Name of a type -> module and name of its `ConnectorType`."""
 
 

@@ -37,7 +37,7 @@ class StartConnector(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
     role: Role
     name: str
-    type: str
+    type_name: str
     options: dict[str, OptionValue]
     topic: str
     connection_name: str
@@ -62,7 +62,7 @@ class ConnectorFailed(msgspec.Struct, frozen=True, tag=True):
     """A retry cannot help."""
 
 
-class FetchedBatch(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class FetchedBatch(msgspec.Struct, frozen=True, tag=True):
     """A batch of a source, encoded with its step; empty if the stream only ends."""
 
     topic: str
@@ -73,15 +73,15 @@ class FetchedBatch(msgspec.Struct, frozen=True, tag=True, array_like=True):
     is_last: bool
 
 
-class StreamDurable(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class StreamDurable(msgspec.Struct, frozen=True, tag=True):
     """Everything of a stream up to a position is durable: so many batches and bytes more."""
 
     stream: str
     position: bytes
-    bytes: int
+    size_bytes: int
 
 
-class DeliverBatches(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class DeliverBatches(msgspec.Struct, frozen=True, tag=True):
     """Batches of one partition, whole and as they are stored. Records before `begin` are not for
     the sink."""
 
@@ -99,7 +99,7 @@ class RefusedRecord(msgspec.Struct, frozen=True, array_like=True):
     reason: str
 
 
-class BatchesDelivered(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class BatchesDelivered(msgspec.Struct, frozen=True, tag=True):
     """All records of a `DeliverBatches` are safe on the other side, or refused for good."""
 
     partition: int
@@ -122,13 +122,6 @@ class ConnectorFinished(msgspec.Struct, frozen=True, tag=True):
 
 ToConnector = StartConnector | StreamDurable | DeliverBatches | StopConnector
 FromConnector = (
-    ConnectorRunning
-    | ConnectorFailed
-    | FetchedBatch
-    | BatchesDelivered
-    | ConnectorAlive
-    | ConnectorFinished
-)
     ConnectorRunning
     | ConnectorFailed
     | FetchedBatch

@@ -82,15 +82,17 @@ def _close_after_failure(connector: Source | Sink) -> None:
 
 
 def _connector_of(start: StartConnector) -> Source | Sink:
-    kind = connector_type(start.type)
+    kind = connector_type(start.type_name)
     make = kind.source if start.role == "source" else kind.sink
     if make is None:
         other = "SINK" if start.role == "source" else "SOURCE"
-        raise Malformed(f"{start.type} is no {start.role}; it is for CREATE {other}")
+        raise Malformed(f"{start.type_name} is no {start.role}; it is for CREATE {other}")
     if kind.connection == "required" and not start.connection_name:
-        raise Malformed(f"{start.type} needs CONNECTION=name, a connection of the configuration")
+        raise Malformed(
+            f"{start.type_name} needs CONNECTION=name, a connection of the configuration"
+        )
     if kind.connection == "none" and start.connection_name:
-        raise Malformed(f"{start.type} has no use for CONNECTION; leave it out")
+        raise Malformed(f"{start.type_name} has no use for CONNECTION; leave it out")
     context = ConnectorContext(
         name=start.name,
         topic=start.topic,

@@ -106,7 +106,7 @@ def run_source(source: Source, start: StartConnector, link: ConnectorLink) -> No
             if isinstance(message, StopConnector):
                 return
             assert isinstance(message, StreamDurable)
-            waiting_bytes -= message.bytes
+            waiting_bytes -= message.size_bytes
             if message.position:
                 source.commit(message.stream, message.position)
         if waiting_bytes >= start.in_flight_bytes_max:

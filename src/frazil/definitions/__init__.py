@@ -6,6 +6,7 @@
     load_checks.py   conditions: VALIDATE (…)
     cron.py          CronSchedule: when five fields of cron are due
     table_grammar.py  keyed tables: CREATE, ALTER, INSERT, UPSERT, UPDATE, DELETE
+    connector_grammar.py  sources and sinks: CREATE SOURCE, CREATE SINK
     heads.py         how each kind of statement begins and is read
     parser.py        from a text to statements
     store.py         Definitions: one file per defined thing
@@ -53,10 +54,13 @@ from frazil.definitions.statements import (
     CloneTable,
     ClusterBy,
     ColumnSpec,
+    ConnectorOption,
     CopyIntoStage,
     CopyIntoTable,
     CreateExternalTable,
     CreatePipe,
+    CreateSink,
+    CreateSource,
     CreateStage,
     CreateTable,
     CreateView,
@@ -102,10 +106,13 @@ __all__ = [
     "CloneTable",
     "ClusterBy",
     "ColumnSpec",
+    "ConnectorOption",
     "CopyIntoStage",
     "CopyIntoTable",
     "CreateExternalTable",
     "CreatePipe",
+    "CreateSink",
+    "CreateSource",
     "CreateStage",
     "CreateTable",
     "CreateView",

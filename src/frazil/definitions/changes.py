@@ -14,12 +14,9 @@ from typing import Literal
 from frazil.definitions.parser import ParsedStatement, parse_statement, parse_statements
 from frazil.definitions.statements import (
     KINDS,
-    CreateExternalTable,
-    CreatePipe,
-    CreateStage,
     CreateTable,
-    CreateView,
     DefinitionKind,
+    is_definition,
     kind_of,
     words_of,
 )
@@ -67,9 +64,7 @@ def wanted_definitions(files: Mapping[str, str]) -> dict[DefinitionKey, ParsedSt
             raise Malformed(f"{path}: {error}") from None
         for parsed in statements:
             statement = parsed.statement
-            if not isinstance(
-                statement, CreateStage | CreateExternalTable | CreateView | CreatePipe | CreateTable
-            ):
+            if not (is_definition(statement) or isinstance(statement, CreateTable)):
                 raise Malformed(
                     f"{path}: {parsed.text[:60]} defines nothing; a folder of definitions has "
                     "CREATE statements only"

@@ -19,6 +19,8 @@ from frazil.definitions.parser import ParsedStatement, parse_statement
 from frazil.definitions.statements import (
     Drop,
     InsertRows,
+    Pause,
+    Resume,
     Show,
     Statement,
     is_reading,
@@ -71,6 +73,8 @@ class StatementExecutor:
         self._clock = clock
         self._handlers: dict[type[Statement], StatementHandler] = {}
         self._droppers: dict[str, StatementHandler] = {}
+        self._pausers: dict[str, StatementHandler] = {}
+        self._resumers: dict[str, StatementHandler] = {}
         self._problems: dict[str, Callable[[StoredDefinition], str | None]] = {}
         self._shows: dict[str, StatementHandler] = {}
         self.register(Show, self._show)
@@ -84,6 +88,14 @@ class StatementExecutor:
         """Let `handler` carry out DROP of one kind of thing."""
         assert kind not in self._droppers, f"DROP of a {kind} has one handler"
         self._droppers[kind] = handler
+
+    def register_pause(self, kind: str, handler: StatementHandler) -> None:
+        """Let `handler` carry out PAUSE of one kind of thing."""
+        self._pausers[kind] = handler
+
+    def register_resume(self, kind: str, handler: StatementHandler) -> None:
+        """Let `handler` carry out RESUME of one kind of thing."""
+        self._resumers[kind] = handler
 
     def register_show(self, kind: str, handler: StatementHandler) -> None:
         """Let `handler` carry out SHOW of one kind of thing, which has more to show than its
@@ -136,6 +148,10 @@ class StatementExecutor:
     def _handler(self, statement: Statement) -> StatementHandler:
         if isinstance(statement, Drop):
             handler = self._droppers.get(statement.kind)
+        elif isinstance(statement, Pause):
+            handler = self._pausers.get(statement.kind)
+        elif isinstance(statement, Resume):
+            handler = self._resumers.get(statement.kind)
         else:
             handler = self._handlers.get(type(statement))
         if handler is None:
@@ -195,7 +211,7 @@ def _head(text: str) -> str:
 
 def _name(statement: Statement) -> str:
     """`CopyIntoTable` becomes `copy into table`."""
-    if isinstance(statement, Drop):
-        return f"DROP {statement.kind.replace('_', ' ').upper()}"
+    if isinstance(statement, Drop | Pause | Resume):
+        return f"{type(statement).__name__.upper()} {statement.kind.replace('_', ' ').upper()}"
     name = type(statement).__name__
     return "".join(f" {c}" if c.isupper() else c.upper() for c in name).strip()

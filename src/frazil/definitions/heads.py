@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from frazil.definitions.connector_grammar import take_create_sink, take_create_source
 from frazil.definitions.cron import parse_cron
 from frazil.definitions.load_checks import take_checks
 from frazil.definitions.options import (
@@ -352,12 +353,12 @@ def _drop_table(reader: TokenReader, _: bool) -> Statement:
     return Drop(kind="table", name=name, if_exists=if_exists, purge=purge)
 
 
-def _pause(reader: TokenReader, _: bool) -> Statement:
-    return Pause(kind="pipe", name=reader.take_name("the pipe"))
+def _pause(kind: DefinitionKind, reader: TokenReader, _: bool) -> Statement:
+    return Pause(kind=kind, name=reader.take_name(f"the {kind}"))
 
 
-def _resume(reader: TokenReader, _: bool) -> Statement:
-    return Resume(kind="pipe", name=reader.take_name("the pipe"))
+def _resume(kind: DefinitionKind, reader: TokenReader, _: bool) -> Statement:
+    return Resume(kind=kind, name=reader.take_name(f"the {kind}"))
 
 
 def _execute(reader: TokenReader, _: bool) -> Statement:
@@ -380,6 +381,19 @@ def _heads_of(kind: DefinitionKind, singular: str, plural: str) -> tuple[Stateme
     )
 
 
+def _running_heads_of(kind: DefinitionKind) -> tuple[StatementHead, ...]:
+    """PAUSE and RESUME of one kind."""
+    word = kind.upper()
+    return (
+        StatementHead(
+            words=("pause", kind), parse=partial(_pause, kind), example=f"PAUSE {word} name"
+        ),
+        StatementHead(
+            words=("resume", kind), parse=partial(_resume, kind), example=f"RESUME {word} name"
+        ),
+    )
+
+
 HEADS: tuple[StatementHead, ...] = (
     StatementHead(
         words=("create", "stage"),
@@ -392,6 +406,18 @@ HEADS: tuple[StatementHead, ...] = (
         parse=_create_pipe,
         replaces=True,
         example="CREATE PIPE p SCHEDULE '1 minute' AS COPY INTO t FROM @s",
+    ),
+    StatementHead(
+        words=("create", "source"),
+        parse=take_create_source,
+        replaces=True,
+        example="CREATE SOURCE s TYPE files FOLDER='/var/log/shop' INTO TOPIC 'shop_lines'",
+    ),
+    StatementHead(
+        words=("create", "sink"),
+        parse=take_create_sink,
+        replaces=True,
+        example="CREATE SINK s TYPE http CONNECTION=c FROM TOPIC 'orders'",
     ),
     StatementHead(
         words=("create", "external", "table"),
@@ -449,13 +475,16 @@ HEADS: tuple[StatementHead, ...] = (
     StatementHead(words=("validate",), parse=_validate, example="VALIDATE @s/2026/"),
     *_heads_of("stage", "stage", "stages"),
     *_heads_of("pipe", "pipe", "pipes"),
+    *_heads_of("source", "source", "sources"),
+    *_heads_of("sink", "sink", "sinks"),
     *_heads_of("external_table", "external table", "external tables"),
     *_heads_of("view", "view", "views"),
     StatementHead(
         words=("show", "definitions"), parse=partial(_show, None), example="SHOW DEFINITIONS"
     ),
     StatementHead(words=("drop", "table"), parse=_drop_table, example="DROP TABLE t"),
-    StatementHead(words=("pause", "pipe"), parse=_pause, example="PAUSE PIPE p"),
-    StatementHead(words=("resume", "pipe"), parse=_resume, example="RESUME PIPE p"),
+    *_running_heads_of("pipe"),
+    *_running_heads_of("source"),
+    *_running_heads_of("sink"),
     StatementHead(words=("execute", "pipe"), parse=_execute, example="EXECUTE PIPE p"),
 )

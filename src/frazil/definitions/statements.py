@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeGuard
 
 FormatType = Literal[
     "ndjson", "json", "csv", "parquet", "orc", "avro", "otlp_json", "syslog", "text"
@@ -13,7 +13,7 @@ FormatType = Literal[
 FileCompression = Literal["auto", "none", "gzip", "snappy", "zstd", "lz4", "brotli"]
 OnError = Literal["abort", "continue", "skip_file"]
 TopicFormat = Literal["upsert", "debezium"]
-DefinitionKind = Literal["stage", "pipe", "external_table", "view"]
+DefinitionKind = Literal["stage", "pipe", "external_table", "view", "source", "sink"]
 """Things that a definition makes. Views and external tables share their names with tables."""
 
 
@@ -208,6 +208,35 @@ class CreateExternalTable:
     """Columns whose values are in the names of folders: `year=2026/`."""
 
 
+ConnectorOption = str | int | float | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSource:
+    """`CREATE SOURCE s TYPE files FOLDER='/var/log/shop' INTO TOPIC 'shop_lines'`."""
+
+    name: str
+    or_replace: bool = False
+    type: str
+    topic: str
+    """Or a pattern such as `shop.{table}`, which the connector fills."""
+    connection: str = ""
+    """Name of a connection in the configuration."""
+    options: tuple[tuple[str, ConnectorOption], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSink:
+    """`CREATE SINK s TYPE http CONNECTION=c FROM TOPIC 'orders'`."""
+
+    name: str
+    or_replace: bool = False
+    type: str
+    topic: str
+    connection: str = ""
+    options: tuple[tuple[str, ConnectorOption], ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateView:
     """`CREATE VIEW v AS SELECT …`."""
@@ -346,7 +375,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """`PAUSE PIPE p`."""
+    """`PAUSE PIPE p`, `PAUSE SOURCE s`."""
 
     kind: DefinitionKind
     name: str
@@ -354,7 +383,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """`RESUME PIPE p`."""
+    """`RESUME PIPE p`, `RESUME SOURCE s`."""
 
     kind: DefinitionKind
     name: str
@@ -367,7 +396,7 @@ class ExecutePipe:
     name: str
 
 
-Definition = CreateStage | CreatePipe | CreateExternalTable | CreateView
+Definition = CreateStage | CreatePipe | CreateExternalTable | CreateView | CreateSource | CreateSink
 """Statements whose text is kept as a file."""
 Statement = (
     Definition
@@ -393,17 +422,23 @@ Statement = (
     | ExecutePipe
 )
 
-KINDS: tuple[DefinitionKind, ...] = ("stage", "external_table", "view", "pipe")
+KINDS: tuple[DefinitionKind, ...] = ("stage", "external_table", "view", "pipe", "source", "sink")
 """In an order in which they can be created: later ones refer to earlier ones."""
+
+
+KIND_OF: dict[type, DefinitionKind] = {
+    CreateStage: "stage",
+    CreateExternalTable: "external_table",
+    CreateView: "view",
+    CreatePipe: "pipe",
+    CreateSource: "source",
+    CreateSink: "sink",
+}
 
 
 def kind_of(statement: Definition) -> DefinitionKind:
     """Return the kind of thing that a definition makes."""
-    if isinstance(statement, CreateStage):
-        return "stage"
-    if isinstance(statement, CreateExternalTable):
-        return "external_table"
-    return "view" if isinstance(statement, CreateView) else "pipe"
+    return KIND_OF[type(statement)]
 
 
 def words_of(kind: DefinitionKind | Literal["table"]) -> str:
@@ -411,9 +446,9 @@ def words_of(kind: DefinitionKind | Literal["table"]) -> str:
     return kind.replace("_", " ").upper()
 
 
-def is_definition(statement: Statement) -> bool:
+def is_definition(statement: Statement) -> TypeGuard[Definition]:
     """Whether the text of a statement is kept as a file."""
-    return isinstance(statement, CreateStage | CreatePipe | CreateExternalTable | CreateView)
+    return type(statement) in KIND_OF
 
 
 def is_reading(statement: Statement) -> bool:

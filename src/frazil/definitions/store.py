@@ -17,12 +17,9 @@ from types import MappingProxyType
 from frazil.definitions.parser import ParsedStatement, parse_statement
 from frazil.definitions.statements import (
     KINDS,
-    CreateExternalTable,
-    CreatePipe,
-    CreateStage,
-    CreateView,
     Definition,
     DefinitionKind,
+    is_definition,
     kind_of,
     words_of,
 )
@@ -114,7 +111,7 @@ class Definitions:
         """Store a definition. Durable, and seen by everyone, on return. Checks only names: whoever
         calls this has checked everything else."""
         statement = parsed.statement
-        assert isinstance(statement, CreateStage | CreateView | CreatePipe | CreateExternalTable)
+        assert is_definition(statement)
         kind, name, text = kind_of(statement), statement.name, parsed.definition
         path = _path(kind, name)
         data = f"{text};\n".encode()
@@ -165,9 +162,7 @@ class Definitions:
             text = self._text(path)
             parsed = parse_statement(text)
             statement = parsed.statement
-            if not isinstance(
-                statement, CreateStage | CreateView | CreatePipe | CreateExternalTable
-            ):
+            if not is_definition(statement):
                 raise Rejected("it does not define anything")
             if (kind_of(statement), statement.name) != (kind, name):
                 raise Rejected(

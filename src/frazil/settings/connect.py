@@ -14,9 +14,9 @@ class ConnectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Settings of connectors: sources and sinks, each a process of its own."""
 
     connectors_max: Annotated[int, doc("Sources and sinks together.")] = 32
-    memory_bytes_max: Annotated[
-        int, doc("Address space of the process of one connector.")
-    ] = 2048 * MiB
+    memory_bytes_max: Annotated[int, doc("Address space of the process of one connector.")] = (
+        2048 * MiB
+    )
     in_flight_bytes_max: Annotated[
         int, doc("Bytes of one source that wait for the log, or of one sink for the other side.")
     ] = 4 * MiB

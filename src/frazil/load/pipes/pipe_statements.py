@@ -139,8 +139,8 @@ class _PipeStatements:
     def register(self) -> None:
         executor = self._executor
         executor.register(CreatePipe, self._create)
-        executor.register(Pause, self._pause)
-        executor.register(Resume, self._resume)
+        executor.register_pause("pipe", self._pause)
+        executor.register_resume("pipe", self._resume)
         executor.register(ExecutePipe, self._execute)
         executor.register_drop("pipe", self._drop)
         executor.register_show("pipe", self._show)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from frazil.connect.connector_log import ConnectorLog
 from frazil.connect.contract import POSITION_BYTES_MAX, STREAM_BYTES_MAX
 from frazil.connect.messages import FetchedBatch, StreamDurable, StreamPosition
+from frazil.connect.runtime.connector_log import ConnectorLog
 from frazil.connect.step_names import step_name
 from frazil.errors import (
     Conflict,

@@ -18,9 +18,6 @@ from typing import Literal
 
 from msgspec.structs import replace as replaced
 
-from frazil.connect.connector_log import ConnectorLog
-from frazil.connect.connector_process import ConnectorProcess, Wakeup
-from frazil.connect.connector_state import ConnectorStates
 from frazil.connect.messages import (
     BatchesDelivered,
     ConnectorAlive,
@@ -34,8 +31,11 @@ from frazil.connect.messages import (
     StreamPosition,
 )
 from frazil.connect.options import OptionValue
-from frazil.connect.sink_run import SinkRun
-from frazil.connect.source_run import SourceRun
+from frazil.connect.runtime.connector_log import ConnectorLog
+from frazil.connect.runtime.connector_process import ConnectorProcess, Wakeup
+from frazil.connect.runtime.connector_state import ConnectorStates
+from frazil.connect.runtime.sink_run import SinkRun
+from frazil.connect.runtime.source_run import SourceRun
 from frazil.connect.step_names import step_prefix
 from frazil.definitions import masked
 from frazil.disk import Disk
@@ -102,7 +102,7 @@ class ConnectorSurroundings:
         return StartConnector(
             role=spec.role,
             name=spec.name,
-            type=spec.type,
+            type_name=spec.type,
             options=dict(spec.options),
             topic=spec.topic,
             connection_name=spec.connection_name,

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from frazil.connect.connector_log import ConnectorLog
 from frazil.connect.messages import BatchesDelivered, DeliverBatches, RefusedRecord
 from frazil.connect.own_headers import without_own_headers
+from frazil.connect.runtime.connector_log import ConnectorLog
 from frazil.connect.step_names import subscriber_name
 from frazil.disk import Disk
 from frazil.errors import Malformed, OutOfRange, Overloaded, Unknown
