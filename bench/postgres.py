@@ -121,7 +121,8 @@ def measure_ours(server: PostgresServer, folder: Path, changes: int) -> dict[str
         process.stdin.write(f"{int(RATE * LAG_S)}\n")
         process.stdin.flush()
         trickle(server)
-        return facts | json.loads(process.stdout.readline())
+        facts |= json.loads(process.stdout.readline())
+        return facts
     finally:
         process.kill()
         process.wait()

@@ -73,15 +73,16 @@ class PostgresServer:
         }
 
     def create(self) -> None:
-        command = [FOLDERS[0] / "initdb", "-D", self.folder / "data", "-A", "trust"]
+        command = [str(FOLDERS[0] / "initdb"), "-D", str(self.folder / "data"), "-A", "trust"]
         command += ["-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync"]
-        done = subprocess.run(
+        done: subprocess.CompletedProcess[bytes] = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **self._as
         )
         assert done.returncode == 0, done.stdout.decode()
 
     def start(self) -> None:
-        command = [FOLDERS[0] / "postgres", "-D", self.folder / "data", "-k", self.folder]
+        command = [str(FOLDERS[0] / "postgres"), "-D", str(self.folder / "data")]
+        command += ["-k", str(self.folder)]
         command += ["-p", str(self.port)]
         for name, value in self._settings.items():
             command += ["-c", f"{name}={value}"]

@@ -102,8 +102,8 @@ def encode(message: Message) -> bytes:
             return b"R" + head + message.identity.encode() + count + columns
         case Truncate():
             flags = message.is_cascade | message.restarts_identity << 1
-            count = len(message.oids)
-            return b"T" + struct.pack(f">IB{count}I", count, flags, *message.oids)
+            total = len(message.oids)
+            return b"T" + struct.pack(f">IB{total}I", total, flags, *message.oids)
         case LogicalMessage():
             head = struct.pack(">BQ", message.is_transactional, message.lsn)
             size = struct.pack(">i", len(message.content))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from frazil.connect.postgres import PostgresOptions
+from frazil.log import Record
 from tests.clients.environments import python_with
 from tests.connect.postgres.harness import SourceRun, open_log, records_of
 from tests.connect.postgres.server import PostgresServer, postgres_server, unavailable
@@ -111,6 +112,11 @@ def debezium(server: PostgresServer, folder: Path) -> Iterator[Path]:
 Told = tuple[str | None, dict[str, Any] | None]
 
 
+def told_by(record: Record) -> Told:
+    key = None if record.key is None else json.dumps(json.loads(record.key))
+    return key, None if record.value is None else json.loads(record.value)
+
+
 def theirs(output: Path) -> dict[str, list[Told]]:
     told: dict[str, list[Told]] = defaultdict(list)
     for line in output.read_text().splitlines() if output.exists() else ():
@@ -197,12 +203,7 @@ def main() -> int:
                 return any(key and '"id": -9' in key for key, _ in told[-3:])
 
             ours.run_until(
-                lambda: is_last(
-                    [
-                        (r.key and json.dumps(json.loads(r.key)), None)
-                        for r in records_of(log, "public.plain")[-3:]
-                    ]
-                )
+                lambda: is_last([told_by(r) for r in records_of(log, "public.plain")[-3:]])
             )
             deadline = time.monotonic() + WAIT_S_MAX
             while not is_last(theirs(output)["public.plain"]):
@@ -211,10 +212,7 @@ def main() -> int:
         others = theirs(output)
         differs: list[str] = []
         for name in names:
-            told = [
-                (r.key and json.dumps(json.loads(r.key)), r.value and json.loads(r.value))
-                for r in records_of(log, f"public.{name}")
-            ]
+            told = [told_by(record) for record in records_of(log, f"public.{name}")]
             told = [t for t in told if t[1] is None or t[1]["source"]["snapshot"] == "false"]
             differs += compare(name, told, others[f"public.{name}"], found)
         ours.close()

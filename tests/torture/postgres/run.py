@@ -212,7 +212,7 @@ def run(cycles: int, seed: int) -> Report:
         torture = PostgresTorture(server, Path(folder), seed)
         torture.run(cycles)
         torture.judge(verdict)
-    must_fire = ("op_c", "op_u", "op_d", "op_r")
+    must_fire: tuple[str, ...] = ("op_c", "op_u", "op_d", "op_r")
     if cycles >= 30:
         must_fire += (
             *(f"killed_{kind}" for kind in set(KILLS)),
