@@ -73,6 +73,8 @@ def debezium(server: PostgresServer, folder: Path) -> Iterator[Path]:
         "binary.handling.mode": "base64",
         "include.unknown.datatypes": "true",
         "skipped.operations": "none",
+        # It takes the primary key, which the server does not send for deletes under an index.
+        "message.key.columns": "public.indexed:id",
         "key.converter.schemas.enable": "false",
         "value.converter.schemas.enable": "false",
         "database.hostname": "127.0.0.1",
@@ -159,6 +161,8 @@ def _rows(
             continue
         if its == UNAVAILABLE:
             found["a large value told that Debezium does not know"] += 1
+        elif (mine, its) == ("NaN", "NAN"):
+            found["a NaN"] += 1
         elif isinstance(its, str) and its.endswith("Z") and its == f"{mine}Z":
             found["a time or date without a zone, which Debezium ends with Z"] += 1
         elif where.endswith("before") and mine is None:

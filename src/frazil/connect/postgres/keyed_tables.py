@@ -1,12 +1,23 @@
-"""The keyed table of a table of Postgres: the statement that creates it, fed by the table's topic,
-and those that add columns and widen types as the table does.
+"""The keyed table of a table of Postgres: the statement that creates it, fed by the table's topic.
+
+    python -m frazil.connect.postgres.keyed_tables SOURCE 'host=… dbname=…' \\
+        --tables 'public.*' --topic 'shop.{table}' --name '{table}'
+
+prints the statements of all tables that a source of this name has in its publication,
+which must exist. It changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import argparse
+import sys
+from collections.abc import Mapping
 
-from frazil.connect.postgres.catalog import CatalogColumn, PublishedTable
+from psycopg.conninfo import conninfo_to_dict
+
+from frazil.connect.postgres.catalog import Catalog, CatalogColumn, PublishedTable
+from frazil.connect.postgres.options import PostgresOptions
+from frazil.connect.postgres.topics import slot_of, topic_of
 from frazil.errors import Rejected
 
 TYPES: Mapping[str, str] = {
@@ -72,19 +83,37 @@ def create_statement(table: PublishedTable, name: str, topic: str) -> str:
     )
 
 
-def alter_statements(table: PublishedTable, name: str, known: Mapping[str, str]) -> Sequence[str]:
-    """Return the statements that add the columns which `known`, column to type, lacks. Columns that
-    are gone stay, and are null in rows from then on."""
-    return [
-        f"ALTER TABLE {_identifier(name)} ADD COLUMN {_identifier(column.name)} {kind}"
-        for column in table.columns
-        if column.name not in known and (kind := column_type(column)) is not None
-    ]
-
-
 def _identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
 def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m frazil.connect.postgres.keyed_tables")
+    parser.add_argument("source", help="name of the source")
+    parser.add_argument("connection", help="libpq connection string, without the password")
+    parser.add_argument("--tables", default=PostgresOptions.tables, help="TABLES of the source")
+    parser.add_argument("--publication", default="", help="PUBLICATION of the source")
+    parser.add_argument("--topic", required=True, help="INTO TOPIC of the source")
+    parser.add_argument("--name", default="{table}", help="names of the keyed tables")
+    arguments = parser.parse_args()
+    options = PostgresOptions(tables=arguments.tables, publication=arguments.publication)
+    connection = {k: str(v) for k, v in conninfo_to_dict(arguments.connection).items()}
+    catalog = Catalog(connection, "frazil keyed_tables")
+    try:
+        publication = options.publication or slot_of(arguments.source)
+        for table in catalog.published(publication, options):
+            place = (table.relation.schema, table.relation.table)
+            name = topic_of(arguments.name, *place)
+            sys.stdout.write(create_statement(table, name, topic_of(arguments.topic, *place)))
+            sys.stdout.write(";\n")
+    finally:
+        catalog.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -30,7 +30,7 @@ from frazil.connect.postgres.positions import (
 )
 from frazil.connect.postgres.replication import Keepalive, ReplicationConnection
 from frazil.connect.postgres.snapshot import TableCopy, copy_tables
-from frazil.connect.postgres.topics import progress_topic, topic_of
+from frazil.connect.postgres.topics import progress_topic, slot_of, topic_of
 from frazil.errors import Malformed, Rejected, Unavailable
 from frazil.log import Record
 
@@ -55,8 +55,7 @@ class PostgresSource:
         self._options = options
         self._context = context
         self._application = f"frazil {context.name}"
-        plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in context.name.lower())
-        self._slot = options.slot or f"frazil_{plain}"[:63]
+        self._slot = options.slot or slot_of(context.name)
         self._publication = options.publication or self._slot
         self._batch_bytes = min(BATCH_BYTES, context.batch_bytes_max)
         self._catalog: Catalog | None = None
