@@ -21,7 +21,7 @@ import pyarrow as pa
 from frazil.config import Config, reserve_bytes
 from frazil.connect.runtime import ConnectorLog, Connectors, open_connectors
 from frazil.definitions import Audit, Definitions, PipeHistory, StatementExecutor
-from frazil.disk import Disk, RealDisk
+from frazil.disk import Disk
 from frazil.errors import Malformed, Overloaded, Unavailable
 from frazil.hot import HotTier, HotWorker
 from frazil.hot import warm as warm_filters
@@ -38,11 +38,8 @@ from frazil.lake import (
 )
 from frazil.load import (
     ExternalTables,
-    FileRules,
     KeyedLoads,
     Loader,
-    LogLoads,
-    LogLoadsConfig,
     PipeScheduler,
     StagedFile,
     StepLog,
@@ -53,7 +50,8 @@ from frazil.load import (
     rows_to_table,
 )
 from frazil.log import AtTime, Log, Start
-from frazil.model import NS_PER_MS, Clock, MiB, SystemRand, arrow
+from frazil.log_file_loads import log_loads_of
+from frazil.model import NS_PER_MS, Clock, SystemRand, arrow
 from frazil.query import Engine, refuse_bare_names, register_tables, register_views
 from frazil.removal import Removal, RemovalPreview, RemovalReport, RuleStatus, rule_statuses
 from frazil.results import (
@@ -78,10 +76,6 @@ START_WAIT_MS = 10_000
 """How long a query waits for rows from before the start."""
 WRITE_WAIT_MS = 10_000
 """How long a query waits for the writes that it must see."""
-REQUEST_BYTES_MAX = 16 * MiB
-"""Of one that a load appends; below what the channel to the log's owner takes."""
-BATCH_BYTES = 4096
-"""Kept of it for what a batch has besides the request."""
 STUCK_MS = 30_000
 """`catch_up` fails after this time without a new row."""
 
@@ -234,7 +228,7 @@ class Embedded:
                     clock=clock,
                     rand=SystemRand(),
                     keyed=loads,
-                    log_loads=_log_loads(log, lake, config, clock),
+                    log_loads=log_loads_of(log, lake, config, clock),
                 )
                 loader.register(statements)
                 pipes = open_pipes(
@@ -491,23 +485,6 @@ class Embedded:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _log_loads(log: EmbeddedLog, lake: Lake, config: Config, clock: Clock) -> LogLoads:
-    """Open loads into the log. In a process that owns the log, they empty it when it is full."""
-
-    def make_room() -> None:
-        if isinstance(log, Log):
-            lake.flush()
-            log.maintain()
-
-    rules = FileRules(
-        ingest=config.ingest,
-        redact=config.redact,
-        request_bytes_max=min(config.log.batch_bytes_max, REQUEST_BYTES_MAX) - BATCH_BYTES,
-    )
-    loads = LogLoadsConfig(rules=rules, reserve_bytes=reserve_bytes(config), make_room=make_room)
-    return LogLoads(RealDisk(config.data), log, loads, clock=clock, rand=SystemRand())
 
 
 def _warm() -> None:

@@ -19,7 +19,7 @@ CELLAR = [{"version"}, {"errors"}, {"metrics"}, {"tracing"}]
 
 ROOF = [
     {"config"},
-    {"keyed_lake"},
+    {"keyed_lake", "log_file_loads"},
     {"embedded"},
     {"folders"},
     {"client"},

@@ -10,6 +10,7 @@ from tests.house.sources import Source, house, references_of, report
 
 DISK_SEAM = "frazil.disk.files"
 STAGE_SEAM = "frazil.load.stages.local_folder"
+TAIL_SEAM = "frazil.connect.files.local_files"
 """Files of others, below a root that they may change at any time: not storage of ours."""
 MEMORY_SEAM = "frazil.disk.write_buffer"
 """It maps memory without a file."""
@@ -52,7 +53,7 @@ CHANCE_LIBRARIES = {"random", "secrets"}
 
 def storage_findings(source: Source) -> list[str]:
     """Storage calls that a simulated disk would not see."""
-    if source.module in (DISK_SEAM, STAGE_SEAM, MEMORY_SEAM):
+    if source.module in (DISK_SEAM, STAGE_SEAM, TAIL_SEAM, MEMORY_SEAM):
         return []
     tree = source.tree()
     own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -87,6 +87,7 @@ def open_rooms(
                 sql=None,
                 statements=None,
                 pipes=None,
+                connectors=None,
                 loader=None,
                 rules=None,
                 tables=None,

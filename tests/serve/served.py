@@ -188,6 +188,7 @@ def served(folder: Path, **changed: dict[str, Any]) -> Iterator[Served]:
                 sql=embedded.sql,
                 statements=embedded.statements,
                 pipes=embedded.pipes,
+                connectors=embedded.connectors,
                 tables=embedded.tables,
                 lake=lake,
                 loader=embedded.loader,

@@ -27,6 +27,7 @@ VERBS = (
     "sql",
     "apply",
     "upload",
+    "connect",
     "tail",
     "trace",
     "services",

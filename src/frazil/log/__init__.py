@@ -61,7 +61,7 @@ after each group commit.
 from frazil.log.append import Append, AppendResult, append_of_records
 from frazil.log.copied_sources import CopiedSource, SourceDirectory
 from frazil.log.dedup.digests import DIGEST_BYTES
-from frazil.log.dedup.source_positions import SourcePosition, SourceStep
+from frazil.log.dedup.source_positions import SourcePosition, SourceStep, step_in
 from frazil.log.external.append_channel import AppendChannel, serve_appends
 from frazil.log.external.commit_signal import CommitSignal, CommitWaiter
 from frazil.log.external.log_copy import CopiedPartition, LogCopy
@@ -160,5 +160,6 @@ __all__ = [
     "repair_partition",
     "serve_appends",
     "serve_observer",
+    "step_in",
     "topic_names",
 ]

@@ -140,6 +140,7 @@ class ReaderStartup:
             sql=None if embedded is None else embedded.sql,
             statements=None if embedded is None else embedded.statements,
             pipes=None if embedded is None else embedded.pipes,
+            connectors=None if embedded is None else embedded.connectors,
             tables=None if embedded is None else embedded.tables,
             lake=lake,
             loader=None if embedded is None else embedded.loader,

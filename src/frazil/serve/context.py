@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from frazil.connect.runtime import Connectors
 from frazil.definitions import StatementExecutor
 from frazil.disk import Disk
 from frazil.hot import HotTier
@@ -56,6 +57,7 @@ class NodeContext:
     sql: Sql | None
     statements: StatementExecutor | None
     pipes: PipeScheduler | None
+    connectors: Connectors | None
     tables: KeyedTables | None
     lake: Lake | None
     loader: Loader | None

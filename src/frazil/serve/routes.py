@@ -26,6 +26,7 @@ from frazil.results import ARROW
 from frazil.rules import RuleChart
 from frazil.serve.api import (
     alerts,
+    connectors,
     dashboards,
     demo,
     groups,
@@ -56,6 +57,7 @@ from frazil.serve.http.openapi import EndpointGroup, describe
 from frazil.serve.http.request import ApiRequest
 from frazil.serve.http.responses import JSON, answer_of, answer_of_body
 from frazil.serve.http.router import Endpoint, NoParams
+from frazil.serve.status.connectors import ConnectorSummary
 from frazil.serve.status.model import Status
 from frazil.serve.topics.reading import MessagesAnswer
 from frazil.status import ConsumerGroups
@@ -119,6 +121,7 @@ def groups_of() -> tuple[EndpointGroup, ...]:
         EndpointGroup(
             name="load", about="Stages with their files, and running loads.", endpoints=_LOAD
         ),
+        EndpointGroup(name="connect", about="Sources and sinks.", endpoints=_CONNECT),
         EndpointGroup(name="demo", about="Demo data.", endpoints=_DEMO),
         EndpointGroup(
             name="operating", about="Status, health and metrics of the node.", endpoints=_OPERATING
@@ -314,6 +317,16 @@ _LOAD = (
         "/api/v1/loads/{id}",
         loads.RunningLoad,
         loads.cancel_load,
+        **_MISSING,
+        **_BY_STATEMENTS,
+    ),
+)
+_CONNECT = (
+    _get("/api/v1/connectors", connectors.ConnectorsAnswer, connectors.list_connectors),
+    _post(
+        "/api/v1/connectors/{role}/{connector}/restart",
+        ConnectorSummary,
+        connectors.restart_connector,
         **_MISSING,
         **_BY_STATEMENTS,
     ),

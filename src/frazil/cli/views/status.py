@@ -39,6 +39,7 @@ def screen(status: Json, url: str, columns: int, paint: Colors) -> Iterator[str]
     yield from _sizes(status, columns, paint)
     yield from _lake(status["lake"], columns, paint)
     yield from _pipes(status["pipes"], columns, paint)
+    yield from _connectors(status["connectors"], columns, paint)
     yield from _tables(status.get("tables", ()), columns, paint)
     yield from _subscribers(status["subscribers"], columns, paint)
     yield from _groups(status["kafka"], columns, paint)
@@ -237,6 +238,20 @@ def _pipes(pipes: Sequence[Json], columns: int, paint: Colors) -> Iterator[str]:
     for each in failing[:PIPES_SHOWN]:
         why = " ".join((each["last_error"] or "no message").split())
         line = f"            {safe(each['pipe'])} failed {each['failures']} times: {safe(why)}"
+        yield paint(shortened(line, columns), YELLOW)
+
+
+def _connectors(connectors: Sequence[Json], columns: int, paint: Colors) -> Iterator[str]:
+    """Count the connectors by state, and name those that fail."""
+    if not connectors:
+        return
+    states = Counter(each["state"] for each in connectors)
+    text = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    failing = [each for each in connectors if each["is_failing"]]
+    yield paint(shortened(f"connectors  {text}", columns), *((YELLOW,) if failing else ()))
+    for each in failing[:PIPES_SHOWN]:
+        why = " ".join((each["why"] or "no message").split())
+        line = f"            {each['role']} {safe(each['connector'])}: {safe(why)}"
         yield paint(shortened(line, columns), YELLOW)
 
 

@@ -222,6 +222,10 @@ class ConnectorProcess:
                 text = masked(line.decode(errors="replace").rstrip()[:LINE_BYTES_MAX])
                 logger.info("connector says", extra={"connector": self._name, "text": text})
 
+    def kill(self) -> None:
+        """Kill the process; `close` comes next."""
+        self._process.kill()
+
     def close(self) -> str:
         """Kill the process if it runs, and return how it ended. Idempotent."""
         if self._how:

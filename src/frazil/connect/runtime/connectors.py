@@ -108,33 +108,13 @@ class Connectors:
         found = [each.status() for each in self._supervisors.values()]
         return sorted(found, key=lambda each: (ROLES.index(each.spec.role), each.spec.name))
 
-    def find(self, name: str) -> ConnectorStatus:
-        """Return a source or a sink. `Unknown` if there is none, `Malformed` if there are both."""
-        return self._named(name).status()
-
-    def pause(self, name: str) -> None:
-        self._named(name).pause()
-
-    def resume(self, name: str) -> None:
-        self._named(name).resume()
-
-    def restart(self, name: str) -> None:
-        """End the process of a connector, and start another one."""
-        self._named(name).restart()
-
-    def _named(self, name: str) -> ConnectorSupervisor:
-        role, _, rest = name.partition("/")
-        found = [
-            each
-            for (kind, called), each in self._supervisors.items()
-            if called == name or (kind, called) == (role, rest)
-        ]
-        if not found:
-            known = ", ".join(called for _, called in self._supervisors) or "none"
-            raise Unknown(f"there is no connector {name}; there are: {known}")
-        if len(found) > 1:
-            raise Malformed(f"{name} is a source and a sink; write source/{name} or sink/{name}")
-        return found[0]
+    def restart(self, role: Role, name: str) -> ConnectorStatus:
+        """End the process of a connector, and start another one. `Unknown` if there is none."""
+        supervisor = self._supervisors.get((role, name))
+        if supervisor is None:
+            raise Unknown(f"there is no {role} {name}")
+        supervisor.restart()
+        return supervisor.status()
 
     def _supervise(self, spec: ConnectorSpec) -> None:
         if not self._is_running or self._is_closed:

@@ -50,6 +50,8 @@ TICK_S = 0.25
 """How long the thread waits for something to happen, at most."""
 STOP_NS = 5_000 * NS_PER_MS
 """How long a process may take to close its connector; then it is killed."""
+START_NS = 60_000 * NS_PER_MS
+"""How long a process may take until it is heard of for the first time; imports take time."""
 CLOSE_S = 10.0
 LAG_NS = 250 * NS_PER_MS
 """How often the lag of a sink is computed."""
@@ -395,8 +397,9 @@ class ConnectorSupervisor:
             if stop_ns is not None and now_ns > stop_ns:
                 logger.warning("a connector did not stop", extra={"connector": self._spec.name})
                 return
-            if now_ns - heard_ns > silence_ns:
-                seconds = silence_ns // NS_PER_MS // 1000
+            limit_ns = silence_ns if self._status.word == "running" else max(silence_ns, START_NS)
+            if now_ns - heard_ns > limit_ns:
+                seconds = limit_ns // NS_PER_MS // 1000
                 raise _Ended(f"it did not respond for {seconds} s, and was killed")
 
     def _wait(

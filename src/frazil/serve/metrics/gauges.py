@@ -23,6 +23,7 @@ def gauges(status: Status, processes: Sequence[tuple[str, ProcessInfo]]) -> Iter
     yield from _hot(status)
     yield from _lake(status)
     yield from _pipes(status)
+    yield from _connectors(status)
     yield from _tables(status)
     yield from _subscribers(status)
     yield from _groups(status)
@@ -98,6 +99,25 @@ def _pipes(status: Status) -> Iterator[Family]:
         "Time since the last success of a pipe.",
         "success_age_s",
     )
+
+
+def _connectors(status: Status) -> Iterator[Family]:
+    """Sources and sinks. There are no samples without one."""
+    rows = [
+        ((("connector", each.connector), ("role", each.role)), each) for each in status.connectors
+    ]
+    each = partial(_by, rows)
+    running = [Point(value=row.state == "running", labels=labels) for labels, row in rows]
+    yield gauge("frazil_connect_running", "1 while a connector runs, 0 otherwise.", running)
+    yield each(
+        "frazil_connect_failing",
+        "1 while a connector backs off, or has failed, 0 otherwise.",
+        "is_failing",
+    )
+    yield each(
+        "frazil_connect_lag_offsets", "Offsets that a sink has not delivered.", "lag_offsets"
+    )
+    yield each("frazil_connect_idle_seconds", "Time since a connector has moved records.", "idle_s")
 
 
 def _tables(status: Status) -> Iterator[Family]:

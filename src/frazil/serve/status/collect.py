@@ -23,6 +23,7 @@ from frazil.model import Clock
 from frazil.removal import rule_statuses
 from frazil.serve.context import NodeContext
 from frazil.serve.status import model
+from frazil.serve.status.connectors import connector_summaries
 from frazil.status import WINDOW_S, ProcessInfo, Rates, WriterStatus, process_info
 from frazil.version import __version__
 
@@ -60,6 +61,7 @@ def status_with(context: NodeContext, writer: WriterStatus) -> model.Status:
         if context.lake is None
         else _lake_status(context.lake, log, context.clock.wall_ms()),
         pipes=_pipe_summaries(context),
+        connectors=connector_summaries(context.connectors, context.clock.wall_ms()),
         query=_query_status(context),
         subscribers=writer.subscribers,
         tables=[] if context.tables is None else context.tables.statuses(),

@@ -94,9 +94,25 @@ def _tables(context: NodeContext) -> _Finding:
     return "degraded", f"table {name}: {why}{more}", remedy
 
 
+def _connect(context: NodeContext) -> _Finding:
+    """Connectors that fail: what is in the log is safe, and nothing else waits for them."""
+    found = () if context.connectors is None else context.connectors.statuses()
+    failing = [each for each in found if each.word in ("backing off", "failed")]
+    if not failing:
+        return _OK
+    first = failing[0]
+    more = f", and {len(failing) - 1} more" if len(failing) > 1 else ""
+    spec = first.spec
+    remedy = f"see SHOW {spec.role.upper()}S and docs/connectors.md"
+    if first.word == "failed":
+        remedy = f"repair it, then RESUME {spec.role.upper()} {spec.name}"
+    return "degraded", f"{spec.role} {spec.name} is {first.word}: {first.why}{more}", remedy
+
+
 _CHECKS: dict[str, Callable[[NodeContext], _Finding]] = {
     "hot": _hot,
     "tables": _tables,
     "lake": _lake,
     "query": _query,
+    "connect": _connect,
 }

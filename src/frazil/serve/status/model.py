@@ -11,6 +11,7 @@ import msgspec
 
 from frazil.model import doc
 from frazil.removal import RuleStatus
+from frazil.serve.status.connectors import ConnectorSummary
 from frazil.status import IngestStatus, KafkaStatus, Rate, State, SubscriberStatus, Timing
 from frazil.tables import KeyedTableStatus
 
@@ -182,6 +183,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     hot: Annotated[HotStatus | None, doc("Null if `hot.enabled` is false.")]
     lake: Annotated[LakeStatus | None, doc("Null if disabled or not installed.")]
     pipes: Annotated[list[PipeSummary], doc("Empty without a lake.")]
+    connectors: Annotated[list[ConnectorSummary], doc("Sources, then sinks, by name.")]
     query: Annotated[QueryStatus | None, doc("Null if `hot.enabled` is false.")]
     subscribers: list[SubscriberStatus]
     tables: Annotated[list[KeyedTableStatus], doc("Keyed tables, by name.")]
