@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from tests.connect.postgres.harness import (
     running,
 )
 from tests.connect.postgres.server import PostgresServer
+from tests.connect.supervised import supervised, until
 
 BIG = "repeat(md5(random()::text), 300)"
 
@@ -62,6 +66,10 @@ def _retry(action: Any) -> None:
             time.sleep(0.05)
         else:
             return
+
+
+def has_records(log: Log, topic: str, count: int) -> bool:
+    return count_of(log, topic) >= count
 
 
 def until_told(run: SourceRun, log: Log, topic: str, count: int) -> list[dict[str, Any]]:
@@ -257,3 +265,25 @@ def test_what_a_server_lacks_is_said(
     db.execute("ALTER PUBLICATION frazil_pg SET (publish = 'insert')")
     with pytest.raises(Rejected, match="does not publish all of insert, update"):
         SourceRun(log, server.connection, PostgresOptions())
+
+
+def test_in_a_process_of_its_own(
+    server: PostgresServer, db: psycopg.Connection[Any], log: Log, tmp_path: Path
+) -> None:
+    """Under the supervisor of connectors: killed and started again, each change is there once; what
+    must be decided by somebody is the reason why it stopped."""
+    db.execute("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (0)")
+    with supervised(
+        log, tmp_path, "postgres", {}, name="pg", topic="pg.{table}", connection=server.connection
+    ) as source:
+        for number in range(1, 4):
+            until(partial(has_records, log, "pg.t", number), source.status)
+            pid = source.status().pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            db.execute("INSERT INTO t VALUES (%s)", (number,))
+        until(lambda: count_of(log, "pg.t") >= 4, source.status)
+        db.execute("ALTER TABLE t RENAME v TO y; INSERT INTO t VALUES (4)")
+        until(lambda: source.status().word == "failed", source.status)
+        assert "that may be a rename" in str(source.status())
+    assert [event["key"]["id"] for event in events_of(log, "pg.t")] == [0, 1, 2, 3]

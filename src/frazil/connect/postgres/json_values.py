@@ -6,9 +6,10 @@ times as texts (`decimal.handling.mode=string`, `time.precision.mode=isostring`)
     real, double precision           number; "NaN", "Infinity" and "-Infinity" as text
     numeric                          text, all digits; also "NaN"
     bytea                            base64
-    date, time, timestamp            ISO 8601; those with a zone in UTC, with Z
+    date, time, timestamp            ISO 8601; those with a zone in UTC, with Z, in microseconds
     arrays                           list of their values; NULL is null
-    all others                       their text: json, uuid, enums, intervals, ranges, addresses
+    interval                         ISO 8601, with all its parts: P0Y0M1DT2H0M0S
+    all others                       their text: json, uuid, enums, ranges, addresses
 
 The sessions whose texts are read have `SESSION_SETTINGS`.
 """
@@ -41,6 +42,8 @@ SPECIAL_FLOATS = frozenset({b"NaN", b"Infinity", b"-Infinity"})
 TIMES = re.compile(rb"(\d+-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)(\+00)?( BC)?")
 DATES = re.compile(rb"(\d+-\d\d-\d\d)( BC)?")
 ZONED = re.compile(rb"(\d\d):(\d\d):(\d\d(?:\.\d+)?)([+-])(\d\d)(?::(\d\d))?(?::(\d\d))?")
+NUMBER = rb"(-?[\d.]+)"
+INTERVAL = re.compile(rb"P(?:%bY)?(?:%bM)?(?:%bD)?(?:T(?:%bH)?(?:%bM)?(?:%bS)?)?" % ((NUMBER,) * 6))
 DAY_S = 86_400
 DEPTH_MAX = 6
 """Dimensions of an array in Postgres."""
@@ -112,7 +115,10 @@ def _timestamp(value: bytes) -> bytes:
         return _quoted(value)
     day, time, zone, before_christ = found.groups()
     day = _iso_year(day, is_before_christ=before_christ is not None)
-    return b'"%bT%b%b"' % (day, time, b"Z" if zone else b"")
+    if zone:
+        whole, _, fraction = time.partition(b".")
+        return b'"%bT%b.%bZ"' % (day, whole, fraction.ljust(6, b"0"))
+    return b'"%bT%b"' % (day, time)
 
 
 def _time_with_zone(value: bytes) -> bytes:
@@ -129,6 +135,14 @@ def _time_with_zone(value: bytes) -> bytes:
     return _quoted(text + point + fraction + b"Z")
 
 
+def _interval(value: bytes) -> bytes:
+    """Return an interval with all its parts, also those that are 0."""
+    found = INTERVAL.fullmatch(value)
+    if found is None:
+        return _quoted(value)
+    return b'"P%bY%bM%bDT%bH%bM%bS"' % tuple(part or b"0" for part in found.groups())
+
+
 BUILT_IN: Mapping[int, ToJson] = {
     16: _boolean,
     17: _bytes,
@@ -143,6 +157,7 @@ BUILT_IN: Mapping[int, ToJson] = {
     1083: _quoted,
     1114: _timestamp,
     1184: _timestamp,
+    1186: _interval,
     1266: _time_with_zone,
     2950: _quoted,
 }
@@ -161,6 +176,7 @@ BUILT_IN_ARRAYS: Mapping[int, int] = {
     1183: 1083,
     1115: 1114,
     1185: 1184,
+    1187: 1186,
     1270: 1266,
     2951: 2950,
     1009: 25,

@@ -52,7 +52,7 @@ class System(NamedTuple):
 
 class Slot(NamedTuple):
     """A slot that was just created: changes that commit from `consistent_lsn` on are sent by it,
-    those before are in the snapshot."""
+    those before are in the snapshot, if it has one."""
 
     name: str
     consistent_lsn: int
@@ -120,26 +120,25 @@ class ReplicationConnection:
         system, timeline, lsn, database = self._command("IDENTIFY_SYSTEM")
         return System(system, int(timeline), parse_lsn(lsn), database)
 
-    def create_slot(self, name: str) -> None:
-        """Create a slot that stays until it is dropped."""
-        self._command(f"CREATE_REPLICATION_SLOT {name} LOGICAL pgoutput NOEXPORT_SNAPSHOT")
+    def begin_create(self, name: str, *, is_temporary: bool) -> None:
+        """Begin to create a slot: one that goes with this connection, with a snapshot, or one that
+        stays. The server first waits for all transactions that are open."""
+        kind, snapshot = ("TEMPORARY ", "EXPORT") if is_temporary else ("", "NOEXPORT")
+        command = f"CREATE_REPLICATION_SLOT {name} {kind}LOGICAL pgoutput {snapshot}_SNAPSHOT"
+        try:
+            self._pg.send_query(command.encode())
+        except psycopg.Error as error:
+            raise Unavailable(f"the replication connection broke: {_one_line(error)}") from error
 
-    def begin_create_snapshot(self, name: str) -> None:
-        """Begin to create a slot that goes with this connection, and a snapshot. The server first
-        waits for all transactions that are open."""
-        command = f"CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT"
-        self._pg.send_query(command.encode())
-
-    def created_snapshot(self, timeout_s: float) -> Slot | None:
-        """Return what was begun; None if the server still waits."""
+    def created(self, timeout_s: float) -> Slot | None:
+        """Return the slot that was begun; None if the server still waits."""
         deadline = time.monotonic() + timeout_s
         while self._pg.is_busy():
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
             self._wait(left)
-        result = self._pg.get_result()
-        row = self._row("CREATE_REPLICATION_SLOT", result)
+        row = self._row("CREATE_REPLICATION_SLOT", self._pg.get_result())
         while self._pg.get_result() is not None:
             pass
         return Slot(row[0], parse_lsn(row[1]), row[2])

@@ -71,6 +71,8 @@ class PostgresSource:
         """New tables, and the LSN that was written when they were found."""
         self._ignored: set[int] = set()
         self._acks = Acknowledgements()
+        self._is_creating = False
+        self._active_at = 0.0
         self._timeout_s = 0.0
         self._sent_lsn = 0
         self._status_at = self._asked_at = self._progress_at = self._discovered_at = 0.0
@@ -89,7 +91,8 @@ class PostgresSource:
         slot = self._catalog.slot(self._slot)
         if slot is None:
             self._check_new_slot(ours)
-            self._replication.create_slot(self._slot)
+            self._replication.begin_create(self._slot, is_temporary=False)
+            self._is_creating = True
         else:
             self._check_slot(slot, ours, wal_lsn)
         self._acks.durable_lsn = slot.confirmed_lsn if slot is not None else 0
@@ -176,6 +179,11 @@ class PostgresSource:
     def poll(self, timeout_s: float) -> Sequence[SourceBatch]:
         """Return what is new; () if nothing comes within this time."""
         self._timeout_s = timeout_s
+        if self._is_creating:
+            assert self._replication is not None
+            if self._replication.created(timeout_s) is None:
+                return ()  # the server waits for open transactions
+            self._is_creating = False
         if self._copying is None and self._copies:
             self._copying = self._copy(self._copies)
             self._copies = []
@@ -185,8 +193,8 @@ class PostgresSource:
                 return batches
             self._copying = None
             return ()
-        if self._reader is None:
-            self._start()
+        if self._reader is None and not self._start():
+            return ()
         return self._stream()
 
     def _copy(self, copies: Sequence[TableCopy]) -> Iterator[Sequence[SourceBatch]]:
@@ -196,8 +204,8 @@ class PostgresSource:
         encoders = {copy.table.relation.oid: encoder_of(copy.table.relation) for copy in copies}
         name = f"{self._slot[:50]}_copy"
         with ReplicationConnection(self._context.connection, self._application) as connection:
-            connection.begin_create_snapshot(name)
-            while (moment := connection.created_snapshot(self._timeout_s)) is None:
+            connection.begin_create(name, is_temporary=True)
+            while (moment := connection.created(self._timeout_s)) is None:
                 yield ()
             names = ", ".join(copy.table.name for copy in copies)
             logger.info(
@@ -234,18 +242,21 @@ class PostgresSource:
             batch_bytes_max=self._context.batch_bytes_max,
         )
 
-    def _start(self) -> None:
-        """Begin to stream. The server goes on behind what was acknowledged; what is in hand since
-        is skipped."""
+    def _start(self) -> bool:
+        """Begin to stream; not yet while the slot is used. The server goes on behind what was
+        acknowledged; what is in hand since is skipped."""
+        slot = self._open_catalog().slot(self._slot)
+        if slot is not None and slot.is_active:
+            self._active_at = self._active_at or time.monotonic()
+            if time.monotonic() - self._active_at > ACTIVE_S:
+                raise Unavailable(f"slot {self._slot} is used by another program")
+            time.sleep(min(ACTIVE_PAUSE_S, self._timeout_s))
+            return False
         if self._replication is None:
             self._replication = ReplicationConnection(self._context.connection, self._application)
-        deadline = time.monotonic() + ACTIVE_S
-        while (slot := self._open_catalog().slot(self._slot)) is not None and slot.is_active:
-            if time.monotonic() > deadline:
-                raise Unavailable(f"slot {self._slot} is used by another program")
-            time.sleep(ACTIVE_PAUSE_S)
         self._replication.start(self._slot, self._acks.durable_lsn, self._publication)
-        self._reader = self._new_reader()
+        self._reader, self._active_at = self._new_reader(), 0.0
+        return True
 
     def _stream(self) -> Sequence[SourceBatch]:
         reader = self._open_reader()
