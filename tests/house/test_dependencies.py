@@ -66,6 +66,7 @@ OWNERS: dict[str, set[str] | None] = {
     "sqlalchemy": {"lake"},
     "datafusion": {"lake", "query"},
     "promql_parser": {"languages"},
+    "psycopg": {"connect"},
     "yaml": {"rules", "cli"},
     "pyarrow": None,
 }
