@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from frazil.connect.postgres import PostgresOptions
-from tests.connect.postgres.harness import SourceRun, open_log
+from frazil.connect.postgres.options import PostgresOptions
+from tests.connect.postgres.harness import SourceRun, count_of, open_log
 from tests.connect.postgres.server import PostgresServer, postgres_server, unavailable
 from tests.live.postgres.debezium import debezium
 
@@ -38,7 +38,7 @@ def child(folder: Path, port: str) -> None:
     log = open_log(folder)
     run = SourceRun(log, connection, PostgresOptions())
     run.step()
-    while not log.has_topic("public.accounts"):
+    while count_of(log, "public.accounts") < ROWS:
         run.step(0.05)
     print("ready", flush=True)
     wanted = int(sys.stdin.readline())

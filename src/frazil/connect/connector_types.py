@@ -21,7 +21,7 @@ from frazil.errors import Malformed, Unknown
 GROUP = "frazil.connectors"
 BUILT_IN: Mapping[str, str] = {
     "files": "frazil.connect.files:FILES",
-    "postgres": "frazil.connect.postgres:POSTGRES",
+    "postgres": "frazil.connect.postgres.connector_type:POSTGRES",
 }
 """Name of a type -> module and name of its `ConnectorType`."""
 

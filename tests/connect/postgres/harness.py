@@ -13,7 +13,8 @@ from random import Random
 from typing import Any
 
 from frazil.connect import ConnectorContext, KnownPosition, SourceBatch
-from frazil.connect.postgres import PostgresOptions, open_source
+from frazil.connect.postgres.connector_type import open_source
+from frazil.connect.postgres.options import PostgresOptions
 from frazil.disk import RealDisk
 from frazil.errors import Unavailable
 from frazil.log import (

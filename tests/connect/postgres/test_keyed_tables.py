@@ -34,8 +34,9 @@ def test_a_table_of_each_type(server: PostgresServer, tmp_path: Path) -> None:
     with server.connect() as db:
         db.execute(TABLE)
         log = open_log(tmp_path)
-        options = {"tables": "shop.*", "slot": "keyed"}
-        with running(log, server.connection, topic="pg.{table}", **options) as run:
+        with running(
+            log, server.connection, topic="pg.{table}", tables="shop.*", slot="keyed"
+        ) as run:
             run.run_until(lambda: count_of(log, "pg.orders") == 20)
             db.execute(CHANGES)
             run.run_until(lambda: count_of(log, "pg.orders") == 20 + 9 + 2 + 3 + 1 + 1)

@@ -17,10 +17,10 @@ from frazil.connect.postgres.pgoutput import (
     Insert,
     LogicalMessage,
     Message,
-    Origin,
+    OriginMessage,
     Relation,
     RelationColumn,
-    Truncate,
+    TruncateMessage,
     TypeName,
     Update,
     decode,
@@ -50,9 +50,9 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
         st.sampled_from("dnfi"),
         st.lists(COLUMNS, max_size=4).map(tuple),
     ),
-    st.builds(Truncate, st.lists(OIDS, max_size=4).map(tuple), st.booleans(), st.booleans()),
+    st.builds(TruncateMessage, st.lists(OIDS, max_size=4).map(tuple), st.booleans(), st.booleans()),
     st.builds(LogicalMessage, st.booleans(), UINT64, NAMES, st.binary(max_size=9)),
-    st.builds(Origin, UINT64, NAMES),
+    st.builds(OriginMessage, UINT64, NAMES),
     st.builds(TypeName, OIDS, NAMES, NAMES),
 )
 
@@ -100,7 +100,7 @@ def encode(message: Message) -> bytes:
             )
             count = struct.pack(">h", len(message.columns))
             return b"R" + head + message.identity.encode() + count + columns
-        case Truncate():
+        case TruncateMessage():
             flags = message.is_cascade | message.restarts_identity << 1
             total = len(message.oids)
             return b"T" + struct.pack(f">IB{total}I", total, flags, *message.oids)
@@ -108,7 +108,7 @@ def encode(message: Message) -> bytes:
             head = struct.pack(">BQ", message.is_transactional, message.lsn)
             size = struct.pack(">i", len(message.content))
             return b"M" + head + _text(message.prefix) + size + message.content
-        case Origin():
+        case OriginMessage():
             return b"O" + struct.pack(">Q", message.lsn) + _text(message.name)
         case TypeName():
             return (

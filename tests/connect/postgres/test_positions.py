@@ -10,7 +10,7 @@ from frazil.connect.contract import POSITION_BYTES_MAX
 from frazil.connect.postgres.positions import (
     COLUMNS_MARKED_MAX,
     Acknowledgements,
-    Position,
+    PostgresPosition,
     column_marks,
     lsn_text,
     parse_lsn,
@@ -34,7 +34,7 @@ def test_a_position_fits() -> None:
     """The largest position is within what the log stores; and it comes back."""
     names = [f"column {number}" for number in range(COLUMNS_MARKED_MAX)]
     most = "FFFFFFFF/FFFFFFFF"
-    position = Position(
+    position = PostgresPosition(
         system="9" * 20,
         slot="s" * 63,
         lsn=most,
@@ -44,7 +44,7 @@ def test_a_position_fits() -> None:
         copied=2**63,
         columns=column_marks(names),
     )
-    assert Position.decode(position.encode()) == position
+    assert PostgresPosition.decode(position.encode()) == position
     assert len(position.encode()) <= POSITION_BYTES_MAX
     assert len(split_marks(position.columns)) == len(names)
     assert not column_marks([*names, "one more"])
@@ -53,7 +53,7 @@ def test_a_position_fits() -> None:
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"system":"1","slot":"s","lsn":"x"}'])
 def test_other_bytes_are_no_positions(data: bytes) -> None:
     with pytest.raises(Malformed):
-        Position.decode(data)
+        PostgresPosition.decode(data)
 
 
 @given(st.lists(st.sets(st.sampled_from("abc"), max_size=3), min_size=1, max_size=12), st.randoms())

@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from frazil.connect.postgres import PostgresOptions
 from frazil.connect.postgres import source as source_module
+from frazil.connect.postgres.options import PostgresOptions
 from frazil.errors import Rejected
 from frazil.log import Log
 from tests.connect.postgres.harness import (

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from frazil.connect.postgres import PostgresOptions
+from frazil.connect.postgres.options import PostgresOptions
 from frazil.log import Record
 from tests.clients.environments import python_with
 from tests.connect.postgres.harness import SourceRun, open_log, records_of

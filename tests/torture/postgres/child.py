@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from frazil.connect.postgres import PostgresOptions
+from frazil.connect.postgres.options import PostgresOptions
 from frazil.errors import Unavailable
 from tests.connect.postgres.harness import open_log, opened_again
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from frazil.connect.contract import SourceBatch
-from frazil.connect.postgres.envelope import EventEncoder, Moment, filled, same_cells
+from frazil.connect.postgres.envelope import EventEncoder, EventMoment, filled, same_cells
 from frazil.connect.postgres.json_values import PostgresType
 from frazil.connect.postgres.options import PostgresOptions
 from frazil.connect.postgres.pgoutput import (
@@ -30,10 +30,10 @@ from frazil.connect.postgres.pgoutput import (
     Message,
     Relation,
     RelationColumn,
-    Truncate,
+    TruncateMessage,
     Update,
 )
-from frazil.connect.postgres.positions import Position, column_marks, lsn_text, split_marks
+from frazil.connect.postgres.positions import PostgresPosition, column_marks, lsn_text, split_marks
 from frazil.errors import Malformed, TooLarge
 from frazil.log import Record
 from frazil.model import Clock
@@ -96,7 +96,7 @@ class ReadyBatches:
     end_lsn: int
 
 
-class ChangeReader:
+class ChangeAssembler:
     """Reads one replication stream. What it has of open transactions is lost with it, and sent
     again to the next one."""
 
@@ -131,7 +131,7 @@ class ChangeReader:
         self._batch_bytes = batch_bytes
         self._batch_bytes_max = batch_bytes_max
         self._begin: Begin | None = None
-        self._moment = Moment(0, 0, None, 0)
+        self._moment = EventMoment(0, 0, None, 0)
         self._before_lsn = 0
         self._touched: list[TableStream] = []
         self._bytes = 0
@@ -176,7 +176,7 @@ class ChangeReader:
                 self._commit(message)
             case Relation():
                 self._relation(message)
-            case Truncate():
+            case TruncateMessage():
                 for oid in message.oids:
                     self._on_table(oid, lambda table: self._truncated(table, lsn))
             case _:  # names of types, origins, messages of programs
@@ -186,7 +186,7 @@ class ChangeReader:
         if self._begin is not None:
             raise Malformed("the server began a transaction within another")
         self._begin = begin
-        self._moment = Moment(
+        self._moment = EventMoment(
             begin.committed_at_us + POSTGRES_EPOCH_US,
             self._clock.wall_ms(),
             begin.xid,
@@ -258,7 +258,7 @@ class ChangeReader:
             if not table.records:
                 continue
             lsn, number = table.order
-            position = Position(
+            position = PostgresPosition(
                 system=self._system,
                 slot=self._slot,
                 lsn=lsn_text(lsn),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from frazil.connect.postgres.json_values import PostgresType, ToJson, converter, json_text
+from frazil.connect.postgres.json_values import PostgresType, ToJson, converter
 from frazil.connect.postgres.pgoutput import UNCHANGED, Cell, Cells, RelationColumn
 from frazil.errors import Malformed
 from frazil.log import Record
@@ -27,7 +27,7 @@ SECOND_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class EventMoment:
     """What the events of one transaction, or of one copy, have in common."""
 
     committed_at_us: int
@@ -54,7 +54,7 @@ class EventEncoder:
     _names: list[bytes] = field(init=False)
     _fields: list[tuple[bytes, ToJson]] = field(init=False)
     _source: tuple[bytes, bytes, bytes] = field(init=False)
-    _moment: Moment | None = field(init=False, default=None)
+    _moment: EventMoment | None = field(init=False, default=None)
     _common: tuple[bytes, bytes, bytes] = field(init=False, default=(b"", b"", b""))
 
     def __post_init__(self) -> None:
@@ -100,29 +100,29 @@ class EventEncoder:
                 parts.append(name + to_json(cell))
         return b"{%b}" % b",".join(parts)
 
-    def read(self, cells: Cells, moment: Moment, lsn: int) -> Record:
+    def read(self, cells: Cells, moment: EventMoment, lsn: int) -> Record:
         """The event of a row that the first copy has read."""
         value = self._event(b"r", b"null", self.row_json(cells), moment, lsn)
         return _record(self.key_json(cells), value, moment)
 
-    def create(self, new: Cells, moment: Moment, lsn: int) -> Record:
+    def create(self, new: Cells, moment: EventMoment, lsn: int) -> Record:
         value = self._event(b"c", b"null", self.row_json(new), moment, lsn, self._unchanged(new))
         return _record(self.key_json(new), value, moment)
 
-    def update(self, old: Cells | None, new: Cells, moment: Moment, lsn: int) -> Record:
+    def update(self, old: Cells | None, new: Cells, moment: EventMoment, lsn: int) -> Record:
         """The event of an update that leaves the key as it is."""
         unchanged = self._unchanged(new)
         value = self._event(b"u", self.row_json(old), self.row_json(new), moment, lsn, unchanged)
         return _record(self.key_json(new), value, moment)
 
-    def delete(self, old: Cells, moment: Moment, lsn: int) -> list[Record]:
+    def delete(self, old: Cells, moment: EventMoment, lsn: int) -> list[Record]:
         """The event of a delete; and the record that makes compaction forget the key."""
         key = self.key_json(old)
         value = self._event(b"d", self.row_json(old), b"null", moment, lsn)
         record = _record(key, value, moment)
         return [record] if key is None else [record, _record(key, None, moment)]
 
-    def truncate(self, moment: Moment, lsn: int) -> Record:
+    def truncate(self, moment: EventMoment, lsn: int) -> Record:
         return _record(None, self._event(b"t", b"null", b"null", moment, lsn), moment)
 
     def _unchanged(self, cells: Cells) -> bytes:
@@ -136,7 +136,7 @@ class EventEncoder:
         op: bytes,
         before: bytes,
         after: bytes,
-        moment: Moment,
+        moment: EventMoment,
         lsn: int,
         unchanged: bytes = b"",
     ) -> bytes:
@@ -149,7 +149,7 @@ class EventEncoder:
             *(b"}," + unchanged, op, end),
         )
 
-    def _common_parts(self, moment: Moment) -> tuple[bytes, bytes, bytes]:
+    def _common_parts(self, moment: EventMoment) -> tuple[bytes, bytes, bytes]:
         """Return the parts of the events of a moment: up to the LSN in `sequence`, up to `lsn`, and
         the end."""
         at_us = moment.committed_at_us
@@ -164,7 +164,7 @@ class EventEncoder:
         return source, middle, b'"ts_ms":%d}' % moment.now_ms
 
 
-def _record(key: bytes | None, value: bytes | None, moment: Moment) -> Record:
+def _record(key: bytes | None, value: bytes | None, moment: EventMoment) -> Record:
     return Record(offset=0, timestamp_ms=moment.committed_at_us // 1000, key=key, value=value)
 
 
@@ -178,6 +178,3 @@ def filled(new: Cells, old: Cells | None, *, is_full: bool) -> Cells:
 
 def same_cells(one: Sequence[Cell], other: Sequence[Cell], indexes: Sequence[int]) -> bool:
     return all(one[index] == other[index] for index in indexes)
-
-
-__all__ = ["EventEncoder", "Moment", "filled", "json_text", "same_cells"]

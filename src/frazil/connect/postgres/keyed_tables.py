@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from psycopg.conninfo import conninfo_to_dict
 
 from frazil.connect.postgres.catalog import Catalog, CatalogColumn, PublishedTable
-from frazil.connect.postgres.options import PostgresOptions
+from frazil.connect.postgres.options import TABLES, PostgresOptions
 from frazil.connect.postgres.topics import slot_of, topic_of
 from frazil.errors import Rejected
 
@@ -95,7 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m frazil.connect.postgres.keyed_tables")
     parser.add_argument("source", help="name of the source")
     parser.add_argument("connection", help="libpq connection string, without the password")
-    parser.add_argument("--tables", default=PostgresOptions.tables, help="TABLES of the source")
+    parser.add_argument("--tables", default=TABLES, help="TABLES of the source")
     parser.add_argument("--publication", default="", help="PUBLICATION of the source")
     parser.add_argument("--topic", required=True, help="INTO TOPIC of the source")
     parser.add_argument("--name", default="{table}", help="names of the keyed tables")

@@ -10,6 +10,7 @@ from frazil.errors import Malformed
 
 SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}", re.ASCII)
 NAME_BYTES_MAX = 63
+TABLES = "public.*"
 TABLES_MAX = 100
 
 
@@ -17,7 +18,7 @@ TABLES_MAX = 100
 class PostgresOptions:
     """What a source reads, and by which slot and publication."""
 
-    tables: str | tuple[str, ...] = "public.*"
+    tables: str | tuple[str, ...] = TABLES
     """Tables as schema.table, with * for any characters; several with commas between, or a list."""
     slot: str = ""
     """Name of the replication slot; empty: frazil_ and the name of the source. Another name begins

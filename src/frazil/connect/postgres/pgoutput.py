@@ -120,7 +120,7 @@ class Delete(NamedTuple):
     is_full: bool
 
 
-class Truncate(NamedTuple):
+class TruncateMessage(NamedTuple):
     """Tables were emptied."""
 
     oids: tuple[int, ...]
@@ -137,7 +137,7 @@ class LogicalMessage(NamedTuple):
     content: bytes
 
 
-class Origin(NamedTuple):
+class OriginMessage(NamedTuple):
     """The transaction was replicated to the server from another one."""
 
     lsn: int
@@ -152,9 +152,9 @@ Message = (
     | Insert
     | Update
     | Delete
-    | Truncate
+    | TruncateMessage
     | LogicalMessage
-    | Origin
+    | OriginMessage
 )
 
 
@@ -211,7 +211,7 @@ def _decode_rare(kind: bytes, data: bytes) -> tuple[Message, int]:
     if kind == b"O":
         (lsn,) = UINT64.unpack_from(data, 1)
         name, at = _string(data, 9)
-        return Origin(lsn, name), at
+        return OriginMessage(lsn, name), at
     raise Malformed(f"pgoutput has sent a message of the unknown kind {kind!r}")
 
 
@@ -250,7 +250,7 @@ def _truncate(data: bytes) -> tuple[Message, int]:
         raise Malformed(f"a TRUNCATE of {count} tables")
     end = 1 + TRUNCATE.size + count * UINT32.size
     oids = struct.unpack_from(f">{count}I", data, 1 + TRUNCATE.size)
-    return Truncate(oids, flags & CASCADE != 0, flags & RESTART_IDENTITY != 0), end
+    return TruncateMessage(oids, flags & CASCADE != 0, flags & RESTART_IDENTITY != 0), end
 
 
 def _cells(data: bytes, at: int) -> tuple[Cells, int]:

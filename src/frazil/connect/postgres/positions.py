@@ -51,7 +51,7 @@ def split_marks(marks: str) -> set[str]:
     return {marks[at : at + MARK_TEXT] for at in range(0, len(marks), MARK_TEXT)}
 
 
-class Position(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PostgresPosition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All changes of transactions that commit below `lsn` are in the topic, and the first `number`
     changes of the one that commits there."""
 

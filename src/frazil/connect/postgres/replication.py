@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import select
 import struct
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -132,12 +131,10 @@ class ReplicationConnection:
 
     def created(self, timeout_s: float) -> Slot | None:
         """Return the slot that was begun; None if the server still waits."""
-        deadline = time.monotonic() + timeout_s
-        while self._pg.is_busy():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return None
-            self._wait(left)
+        if self._pg.is_busy():
+            self._wait(timeout_s)
+        if self._pg.is_busy():
+            return None
         row = self._row("CREATE_REPLICATION_SLOT", self._pg.get_result())
         while self._pg.get_result() is not None:
             pass

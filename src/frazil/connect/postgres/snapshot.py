@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from frazil.connect.contract import SourceBatch
 from frazil.connect.postgres.catalog import Catalog, PublishedTable
 from frazil.connect.postgres.changes import BATCH_RECORDS_MAX, RECORD_BYTES, TableStream
-from frazil.connect.postgres.envelope import EventEncoder, Moment
+from frazil.connect.postgres.envelope import EventEncoder, EventMoment
 from frazil.connect.postgres.pgoutput import Cells
-from frazil.connect.postgres.positions import COPIED, Position, column_marks, lsn_text
+from frazil.connect.postgres.positions import PostgresPosition, column_marks, lsn_text
 from frazil.connect.postgres.replication import Slot
 from frazil.errors import Malformed, TooLarge
 from frazil.log import Record
@@ -65,7 +65,7 @@ def copy_tables(
     """Yield batches of rows; with the last one of a table, the stream of changes to go on with.
     Tables whose rows of that moment are gone are put into `again`."""
     now_ms = clock.wall_ms()
-    moment = Moment(now_ms * 1000, now_ms, None, 0, is_copy=True)
+    moment = EventMoment(now_ms * 1000, now_ms, None, 0, is_copy=True)
     with catalog.snapshot(slot.snapshot):
         for copy in copies:
             relation = copy.table.relation
@@ -80,14 +80,14 @@ def copy_tables(
                 (slot.consistent_lsn, 0),
                 column_marks([column.name for column in relation.columns]),
             )
-            position = Position(
+            position = PostgresPosition(
                 system=system,
                 slot=slot_name,
                 lsn=lsn_text(slot.consistent_lsn),
                 oid=relation.oid,
                 columns=stream.marks,
             )
-            done = Position(
+            done = PostgresPosition(
                 system=system,
                 slot=slot_name,
                 lsn=position.lsn,
@@ -118,8 +118,8 @@ def copy_tables(
             logger.info("a table was copied", extra={"table": stream.name, "records": copied})
 
 
-def _copying(position: Position, copied: int) -> Position:
-    return Position(
+def _copying(position: PostgresPosition, copied: int) -> PostgresPosition:
+    return PostgresPosition(
         system=position.system,
         slot=position.slot,
         lsn=position.lsn,
@@ -133,7 +133,7 @@ def _batches(
     catalog: Catalog,
     copy: TableCopy,
     encoder: EventEncoder,
-    moment: Moment,
+    moment: EventMoment,
     lsn: int,
     clock: Clock,
     batch_bytes: int,
@@ -188,6 +188,3 @@ def parse_line(line: bytes, width: int) -> Cells:
 
 def _unescaped(found: re.Match[bytes]) -> bytes:
     return ESCAPES.get(found[1], found[1])
-
-
-__all__ = ["COPIED", "TableCopy", "copy_tables", "parse_line"]

@@ -12,20 +12,19 @@ grow because our tables are at rest.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from frazil.connect.contract import BATCH_BYTES, ConnectorContext, KnownPosition, SourceBatch
 from frazil.connect.postgres.catalog import Catalog, PublishedTable, SlotState
-from frazil.connect.postgres.changes import ChangeReader, TableStream
+from frazil.connect.postgres.changes import ChangeAssembler, TableStream
 from frazil.connect.postgres.options import PostgresOptions
 from frazil.connect.postgres.pgoutput import decode
 from frazil.connect.postgres.positions import (
     COPIED,
     Acknowledgements,
-    Position,
+    PostgresPosition,
     lsn_text,
 )
 from frazil.connect.postgres.replication import Keepalive, ReplicationConnection
@@ -36,6 +35,7 @@ from frazil.log import Record
 
 logger = logging.getLogger(__name__)
 
+NS_PER_S = 1_000_000_000
 PROGRESS_S = 10.0
 """How far the server was read is noted this often while there is nothing else."""
 STATUS_S = 0.1
@@ -60,7 +60,7 @@ class PostgresSource:
         self._batch_bytes = min(BATCH_BYTES, context.batch_bytes_max)
         self._catalog: Catalog | None = None
         self._replication: ReplicationConnection | None = None
-        self._reader: ChangeReader | None = None
+        self._reader: ChangeAssembler | None = None
         self._system = self._database = ""
         self._streams: dict[str, TableStream] = {}
         self._topics: dict[str, str] = {}
@@ -85,7 +85,7 @@ class PostgresSource:
         self._replication = ReplicationConnection(context.connection, self._application)
         self._system, _, wal_lsn, self._database = self._replication.identify()
         published = self._catalog.publish(self._publication, self._options)
-        positions = {place.stream: Position.decode(place.position) for place in known}
+        positions = {place.stream: PostgresPosition.decode(place.position) for place in known}
         ours = {name: at for name, at in positions.items() if at.slot == self._slot}
         self._check_system(ours)
         slot = self._catalog.slot(self._slot)
@@ -106,9 +106,9 @@ class PostgresSource:
         new = [table for table in published if table.name not in self._streams]
         self._copies = [self._copy_of(table, has_records=table.name in positions) for table in new]
         self._check_published(published)
-        self._progress_at = self._discovered_at = time.monotonic()
+        self._progress_at = self._discovered_at = self._now()
 
-    def _check_system(self, ours: dict[str, Position]) -> None:
+    def _check_system(self, ours: dict[str, PostgresPosition]) -> None:
         for at in ours.values():
             if at.system != self._system:
                 raise Rejected(
@@ -117,7 +117,7 @@ class PostgresSource:
                     "its beginning, create the source with another SLOT"
                 )
 
-    def _check_new_slot(self, ours: dict[str, Position]) -> None:
+    def _check_new_slot(self, ours: dict[str, PostgresPosition]) -> None:
         if ours:
             last = lsn_text(max(at.reached for at in ours.values()))
             raise Rejected(
@@ -126,7 +126,7 @@ class PostgresSource:
                 "SLOT"
             )
 
-    def _check_slot(self, slot: SlotState, ours: dict[str, Position], wal_lsn: int) -> None:
+    def _check_slot(self, slot: SlotState, ours: dict[str, PostgresPosition], wal_lsn: int) -> None:
         name = self._slot
         if slot.plugin != "pgoutput" or slot.database != self._database:
             raise Rejected(
@@ -228,8 +228,8 @@ class PostgresSource:
                 self._acks.wait_for([(batch.stream, batch.position)], 0)
                 yield (batch,)
 
-    def _new_reader(self) -> ChangeReader:
-        return ChangeReader(
+    def _new_reader(self) -> ChangeAssembler:
+        return ChangeAssembler(
             list(self._streams.values()),
             connector=self._context.name,
             database=self._database,
@@ -247,10 +247,10 @@ class PostgresSource:
         acknowledged; what is in hand since is skipped."""
         slot = self._open_catalog().slot(self._slot)
         if slot is not None and slot.is_active:
-            self._active_at = self._active_at or time.monotonic()
-            if time.monotonic() - self._active_at > ACTIVE_S:
+            self._active_at = self._active_at or self._now()
+            if self._now() - self._active_at > ACTIVE_S:
                 raise Unavailable(f"slot {self._slot} is used by another program")
-            time.sleep(min(ACTIVE_PAUSE_S, self._timeout_s))
+            self._context.clock.sleep(min(ACTIVE_PAUSE_S, self._timeout_s))
             return False
         if self._replication is None:
             self._replication = ReplicationConnection(self._context.connection, self._application)
@@ -266,7 +266,7 @@ class PostgresSource:
             pairs = [(batch.stream, batch.position) for batch in ready.batches]
             self._acks.wait_for(pairs, ready.end_lsn)
             batches += ready.batches
-        now = time.monotonic()
+        now = self._now()
         if not batches:
             batches += self._progress(reader, now)
         self._send_status(now)
@@ -274,18 +274,18 @@ class PostgresSource:
             self._discover(reader, now)
         return batches
 
-    def _receive(self, reader: ChangeReader) -> None:
+    def _receive(self, reader: ChangeAssembler) -> None:
         """Take what the server has sent. Waits only while nothing is in hand that can go on."""
         assert self._replication is not None
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self._now() + self._timeout_s
         for _ in range(RECEIVED_MAX):
             can_go_on = reader.is_between_transactions and reader.has_records
-            left = 0.0 if can_go_on else deadline - time.monotonic()
+            left = 0.0 if can_go_on else deadline - self._now()
             received = self._replication.receive(min(left, ASK_S))
             if received is None:
-                if can_go_on or deadline - time.monotonic() <= 0:
+                if can_go_on or deadline - self._now() <= 0:
                     return
-                self._send_status(time.monotonic())
+                self._send_status(self._now())
                 continue
             if isinstance(received, Keepalive):
                 reader.keepalive(received.lsn)
@@ -298,7 +298,7 @@ class PostgresSource:
             if reader.is_full or (reader.unattached and reader.is_between_transactions):
                 return
 
-    def _progress(self, reader: ChangeReader, now: float) -> list[SourceBatch]:
+    def _progress(self, reader: ChangeAssembler, now: float) -> list[SourceBatch]:
         """Note how far the server was read, if nothing else does."""
         lsn = reader.idle_lsn
         if not (reader.is_between_transactions and self._acks.is_empty):
@@ -308,7 +308,7 @@ class PostgresSource:
         if now - self._progress_at < PROGRESS_S:
             return []
         self._progress_at = now
-        position = Position(
+        position = PostgresPosition(
             system=self._system, slot=self._slot, lsn=lsn_text(lsn), end=lsn_text(lsn)
         ).encode()
         self._acks.wait_for([("", position)], lsn)
@@ -329,7 +329,7 @@ class PostgresSource:
             value=msgspec.json.encode(value),
         )
 
-    def _discover(self, reader: ChangeReader, now: float) -> None:
+    def _discover(self, reader: ChangeAssembler, now: float) -> None:
         """Look for tables that are new; copy those once everything before them was read."""
         if reader.unattached:
             self._attach_met(reader)
@@ -350,7 +350,7 @@ class PostgresSource:
         if copies:
             self._found = (catalog.wal_lsn(), copies)
 
-    def _attach_met(self, reader: ChangeReader) -> None:
+    def _attach_met(self, reader: ChangeAssembler) -> None:
         """Copy the tables that the stream has told of; not those that are gone again."""
         published = self._open_catalog().publish(self._publication, self._options)
         met = set(reader.unattached) - self._ignored
@@ -402,12 +402,15 @@ class PostgresSource:
                 connection.close()
         self._replication = self._catalog = self._reader = None
 
+    def _now(self) -> float:
+        return self._context.clock.monotonic_ns() / NS_PER_S
+
     def _open_catalog(self) -> Catalog:
         if self._catalog is None:
             raise Unavailable("the source is closed")
         return self._catalog
 
-    def _open_reader(self) -> ChangeReader:
+    def _open_reader(self) -> ChangeAssembler:
         if self._reader is None:
             raise Unavailable("the source is closed")
         return self._reader
