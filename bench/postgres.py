@@ -20,9 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from frazil.connect.postgres.options import PostgresOptions
-from tests.connect.postgres.harness import SourceRun, count_of, open_log
-from tests.connect.postgres.server import PostgresServer, postgres_server, unavailable
+from frazil.connectors.postgres.options import PostgresOptions
+from tests.connectors.postgres.harness import SourceRun, count_of, open_log
+from tests.connectors.postgres.server import PostgresServer, postgres_server, unavailable
 from tests.live.postgres.debezium import debezium
 
 ROWS = 20_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from frazil.connect import ConnectorContext, ConnectorType, KnownPosition, Source, SourceBatch
+from frazil.connectors import ConnectorContext, ConnectorType, KnownPosition, Source, SourceBatch
 from frazil.log import Record
 from frazil.model import Clock
 

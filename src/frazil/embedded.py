@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from frazil.config import Config, reserve_bytes
-from frazil.connect.runtime import ConnectorLog, Connectors, open_connectors
+from frazil.connectors.runtime import ConnectorLog, Connectors, open_connectors
 from frazil.definitions import Audit, Definitions, PipeHistory, StatementExecutor
 from frazil.disk import Disk
 from frazil.errors import Malformed, Overloaded, Unavailable
@@ -247,7 +247,7 @@ class Embedded:
                 statements,
                 log,
                 disk,
-                config.connect,
+                config.connectors,
                 clock,
                 connections=config.connections,
                 roots=config.stages.roots,

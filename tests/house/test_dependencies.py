@@ -35,7 +35,7 @@ OWNERS: dict[str, set[str] | None] = {
         "config",
         "definitions",
         "load",
-        "connect",
+        "connectors",
         "rules",
         "client",
         "otlp_files",
@@ -66,7 +66,7 @@ OWNERS: dict[str, set[str] | None] = {
     "sqlalchemy": {"lake"},
     "datafusion": {"lake", "query"},
     "promql_parser": {"languages"},
-    "psycopg": {"connect"},
+    "psycopg": {"connectors"},
     "yaml": {"rules", "cli"},
     "pyarrow": None,
 }

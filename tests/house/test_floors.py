@@ -10,7 +10,7 @@ from tests.house.test_doors import exported_names, is_door
 FLOORS = [
     *({"results", "httpd"}, {"model"}, {"status"}, {"processes"}, {"disk"}, {"settings"}, {"log"}),
     *({"kafka", "ingest", "hot", "tables", "lake", "definitions"}, {"query", "backup", "removal"}),
-    *({"load", "languages", "connect"}, {"rules"}, {"serve"}),
+    *({"load", "languages", "connectors"}, {"rules"}, {"serve"}),
 ]
 """Think hard about the layering before changing this."""
 

@@ -10,7 +10,7 @@ from tests.house.sources import Source, house, references_of, report
 
 DISK_SEAM = "frazil.disk.files"
 STAGE_SEAM = "frazil.load.stages.local_folder"
-TAIL_SEAM = "frazil.connect.files.local_files"
+TAIL_SEAM = "frazil.connectors.files.local_files"
 """Files of others, below a root that they may change at any time: not storage of ours."""
 MEMORY_SEAM = "frazil.disk.write_buffer"
 """It maps memory without a file."""

@@ -19,6 +19,7 @@ from typing import get_args
 
 from tests.sim.disk import PowerCut, Rot
 from tests.torture.checker import Verdict
+from tests.torture.connectors import run as connectors
 from tests.torture.kafka import live as kafka_live
 from tests.torture.kafka import mutants as kafka_mutants
 from tests.torture.kafka import sim as kafka_sim
@@ -266,6 +267,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "pipes": (pipes.run, 200),
     "log_files": (log_files.run, 200),
     "postgres": (postgres.run, 50),
+    "connect": (connectors.run, 200),
 }
 """Name -> (function to run, default number of cycles)."""
 

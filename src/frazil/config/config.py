@@ -9,7 +9,7 @@ import msgspec
 from frazil.errors import InvalidSetting
 from frazil.model import Promotions, doc
 from frazil.settings import (
-    ConnectConfig,
+    ConnectorsConfig,
     ExternalConfig,
     FlightConfig,
     HotConfig,
@@ -71,7 +71,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
     flight: FlightConfig = msgspec.field(default_factory=FlightConfig)
     stages: StagesConfig = msgspec.field(default_factory=StagesConfig)
-    connect: ConnectConfig = msgspec.field(default_factory=ConnectConfig)
+    connectors: ConnectorsConfig = msgspec.field(default_factory=ConnectorsConfig)
     external: ExternalConfig = msgspec.field(default_factory=ExternalConfig)
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
     rules: RulesConfig = msgspec.field(default_factory=RulesConfig)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from frazil.connect.runtime import Connectors
+from frazil.connectors.runtime import Connectors
 from frazil.definitions import StatementExecutor
 from frazil.disk import Disk
 from frazil.hot import HotTier

@@ -121,7 +121,7 @@ def groups_of() -> tuple[EndpointGroup, ...]:
         EndpointGroup(
             name="load", about="Stages with their files, and running loads.", endpoints=_LOAD
         ),
-        EndpointGroup(name="connect", about="Sources and sinks.", endpoints=_CONNECT),
+        EndpointGroup(name="connectors", about="Sources and sinks.", endpoints=_CONNECT),
         EndpointGroup(name="demo", about="Demo data.", endpoints=_DEMO),
         EndpointGroup(
             name="operating", about="Status, health and metrics of the node.", endpoints=_OPERATING

@@ -20,14 +20,14 @@
     tables.py     TablesConfig: keyed tables
     retention.py  RetentionRule: how long rows are kept
     stages.py     StagesConfig: where stages may be
-    connect.py    ConnectConfig: limits of connectors
+    connectors.py  ConnectorsConfig: limits of connectors
 
 `frazil.config` loads them from flags, environment and file. A process of a node imports only the
 rooms it runs, but checks the settings of all.
 """
 
 from frazil.settings.client_telemetry import ClientTelemetryConfig
-from frazil.settings.connect import ConnectConfig
+from frazil.settings.connectors import ConnectorsConfig
 from frazil.settings.external import ExternalConfig
 from frazil.settings.flight import FlightConfig
 from frazil.settings.groups import GroupsConfig
@@ -50,7 +50,7 @@ from frazil.settings.transactions import TransactionsConfig
 
 __all__ = [
     "ClientTelemetryConfig",
-    "ConnectConfig",
+    "ConnectorsConfig",
     "ExternalConfig",
     "FlightConfig",
     "GroupsConfig",

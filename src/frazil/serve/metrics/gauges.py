@@ -108,16 +108,18 @@ def _connectors(status: Status) -> Iterator[Family]:
     ]
     each = partial(_by, rows)
     running = [Point(value=row.state == "running", labels=labels) for labels, row in rows]
-    yield gauge("frazil_connect_running", "1 while a connector runs, 0 otherwise.", running)
+    yield gauge("frazil_connectors_running", "1 while a connector runs, 0 otherwise.", running)
     yield each(
-        "frazil_connect_failing",
+        "frazil_connectors_failing",
         "1 while a connector backs off, or has failed, 0 otherwise.",
         "is_failing",
     )
     yield each(
-        "frazil_connect_lag_offsets", "Offsets that a sink has not delivered.", "lag_offsets"
+        "frazil_connectors_lag_offsets", "Offsets that a sink has not delivered.", "lag_offsets"
     )
-    yield each("frazil_connect_idle_seconds", "Time since a connector has moved records.", "idle_s")
+    yield each(
+        "frazil_connectors_idle_seconds", "Time since a connector has moved records.", "idle_s"
+    )
 
 
 def _tables(status: Status) -> Iterator[Family]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from frazil.connect.runtime import Connectors, ConnectorStatus
+from frazil.connectors.runtime import Connectors, ConnectorStatus
 from frazil.model import doc
 
 

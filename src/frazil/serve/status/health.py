@@ -94,7 +94,7 @@ def _tables(context: NodeContext) -> _Finding:
     return "degraded", f"table {name}: {why}{more}", remedy
 
 
-def _connect(context: NodeContext) -> _Finding:
+def _connectors(context: NodeContext) -> _Finding:
     """Connectors that fail: what is in the log is safe, and nothing else waits for them."""
     found = () if context.connectors is None else context.connectors.statuses()
     failing = [each for each in found if each.word in ("backing off", "failed")]
@@ -114,5 +114,5 @@ _CHECKS: dict[str, Callable[[NodeContext], _Finding]] = {
     "tables": _tables,
     "lake": _lake,
     "query": _query,
-    "connect": _connect,
+    "connectors": _connectors,
 }
