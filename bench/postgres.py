@@ -1,10 +1,10 @@
 """Change capture from a real Postgres: changes per second of processor time, lag, memory.
 
-    PYTHONPATH=. .venv/bin/python bench/postgres.py [--changes 200000] [--debezium]
+    PYTHONPATH=. .venv/bin/python bench/postgres.py [--rows 20000] [--changes 200000] [--debezium]
 
-A process has a log and a source, as a connector of a node does. First it catches up with changes
-that wait; then a client commits 200 transactions a second, and the time from the commit to the
-acknowledgement of the log is taken. With --debezium the same is done to Debezium's engine, whose
+A process has a log and a source, as a connector of a node does. First it copies the rows; then it
+catches up with changes that wait; then a client commits 200 transactions a second, and the time
+from the commit to the acknowledgement of the log is taken. With --debezium the same is done to Debezium's engine, whose
 events end in a file. The last line is JSON.
 """
 
@@ -25,22 +25,26 @@ from tests.connectors.postgres.harness import SourceRun, count_of, open_log
 from tests.connectors.postgres.server import PostgresServer, postgres_server, unavailable
 from tests.live.postgres.debezium import debezium
 
-ROWS = 20_000
 RATE = 200
 LAG_S = 10.0
 TICKS = os.sysconf("SC_CLK_TCK")
 TABLE = "CREATE TABLE accounts (id int PRIMARY KEY, balance bigint, name text, at timestamptz)"
 
 
-def child(folder: Path, port: str) -> None:
+def child(folder: Path, port: str, rows: int) -> None:
     """Run a source until standard input ends; print what standard input asks for."""
     connection = {"host": "127.0.0.1", "port": port, "user": "postgres", "dbname": "postgres"}
     log = open_log(folder)
     run = SourceRun(log, connection, PostgresOptions())
-    run.step()
-    while count_of(log, "public.accounts") < ROWS:
+    begin, cpu = time.monotonic(), time.process_time()
+    while count_of(log, "public.accounts") < rows:
         run.step(0.05)
-    print("ready", flush=True)
+    facts = {
+        "copy_wall_s": time.monotonic() - begin,
+        "copied_per_cpu_s": rows / (time.process_time() - cpu),
+        "copy_peak_mb": peak_mb(os.getpid()),
+    }
+    print(json.dumps(facts), flush=True)
     wanted = int(sys.stdin.readline())
     run.records = 0
     begin, cpu = time.monotonic(), time.process_time()
@@ -81,13 +85,13 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def write_changes(server: PostgresServer, count: int) -> int:
+def write_changes(server: PostgresServer, count: int, rows: int) -> int:
     """Commit updates, 10 to a transaction. Returns their number."""
     with server.connect() as connection:
         connection.execute("SET synchronous_commit = off")
         with connection.pipeline():
             for number in range(count // 10):
-                first = number * 10 % ROWS
+                first = number * 10 % rows
                 connection.execute(
                     "UPDATE accounts SET balance = balance + 1, at = now() "
                     "WHERE id >= %s AND id < %s",
@@ -96,31 +100,32 @@ def write_changes(server: PostgresServer, count: int) -> int:
     return count // 10 * 10
 
 
-def trickle(server: PostgresServer) -> int:
+def trickle(server: PostgresServer, rows: int) -> int:
     """Commit one row at a time. Returns their number."""
     with server.connect() as connection:
         begin = time.monotonic()
         count = int(RATE * LAG_S)
         for number in range(count):
-            connection.execute("UPDATE accounts SET balance = 0 WHERE id = %s", (number % ROWS,))
+            connection.execute("UPDATE accounts SET balance = 0 WHERE id = %s", (number % rows,))
             time.sleep(max(0.0, begin + (number + 1) / RATE - time.monotonic()))
     return count
 
 
-def measure_ours(server: PostgresServer, folder: Path, changes: int) -> dict[str, Any]:
+def measure_ours(server: PostgresServer, folder: Path, changes: int, rows: int) -> dict[str, Any]:
     command = [sys.executable, __file__, "--child", str(folder / "data"), str(server.port)]
+    command.append(str(rows))
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
     try:
-        assert process.stdout.readline() == "ready\n"
-        count = write_changes(server, changes)
+        copied = json.loads(process.stdout.readline())
+        count = write_changes(server, changes, rows)
         process.stdin.write(f"{count}\n")
         process.stdin.flush()
-        facts: dict[str, Any] = json.loads(process.stdout.readline())
+        facts: dict[str, Any] = copied | json.loads(process.stdout.readline())
         facts["changes_per_cpu_s"] = count / facts["cpu_s"]
         process.stdin.write(f"{int(RATE * LAG_S)}\n")
         process.stdin.flush()
-        trickle(server)
+        trickle(server, rows)
         facts |= json.loads(process.stdout.readline())
         return facts
     finally:
@@ -128,7 +133,9 @@ def measure_ours(server: PostgresServer, folder: Path, changes: int) -> dict[str
         process.wait()
 
 
-def measure_debezium(server: PostgresServer, folder: Path, changes: int) -> dict[str, Any]:
+def measure_debezium(
+    server: PostgresServer, folder: Path, changes: int, rows: int
+) -> dict[str, Any]:
     def wait_for(lines: int) -> None:
         while output.read_bytes().count(b"\n") < lines:
             time.sleep(0.5)
@@ -145,12 +152,12 @@ def measure_debezium(server: PostgresServer, folder: Path, changes: int) -> dict
             time.sleep(0.2)
         wait_for(1)
         begin, cpu = time.monotonic(), cpu_s(pid)
-        count = write_changes(server, changes)
+        count = write_changes(server, changes, rows)
         wait_for(1 + count)
         facts: dict[str, Any] = {"wall_s": time.monotonic() - begin, "cpu_s": cpu_s(pid) - cpu}
         facts["changes_per_cpu_s"] = count / facts["cpu_s"]
         told = 1 + count
-        wait_for(told + trickle(server))
+        wait_for(told + trickle(server, rows))
         lags = sorted(
             value["ts_ms"] - value["source"]["ts_ms"]
             for line in output.read_text().splitlines()[told:]
@@ -163,9 +170,10 @@ def measure_debezium(server: PostgresServer, folder: Path, changes: int) -> dict
 
 def main() -> None:
     if sys.argv[1:2] == ["--child"]:
-        child(Path(sys.argv[2]), sys.argv[3])
+        child(Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
         return
     parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--changes", type=int, default=200_000)
     parser.add_argument("--debezium", action="store_true")
     arguments = parser.parse_args()
@@ -177,12 +185,13 @@ def main() -> None:
             connection.execute(TABLE)
             connection.execute(
                 f"INSERT INTO accounts SELECT i, 0, 'account ' || i, now() "
-                f"FROM generate_series(0, {ROWS - 1}) i"
+                f"FROM generate_series(0, {arguments.rows - 1}) i"
             )
-        facts = {"changes": arguments.changes}
-        facts["frazil"] = measure_ours(server, Path(path), arguments.changes)
+        size = (arguments.changes, arguments.rows)
+        facts: dict[str, Any] = {"rows": arguments.rows, "changes": arguments.changes}
+        facts["frazil"] = measure_ours(server, Path(path), *size)
         if arguments.debezium:
-            facts["debezium"] = measure_debezium(server, Path(path), arguments.changes)
+            facts["debezium"] = measure_debezium(server, Path(path), *size)
     print(json.dumps(facts))
 
 
