@@ -4,8 +4,8 @@
 
 A process has a log and a source, as a connector of a node does. First it copies the rows; then it
 catches up with changes that wait; then a client commits 200 transactions a second, and the time
-from the commit to the acknowledgement of the log is taken. With --debezium the same is done to Debezium's engine, whose
-events end in a file. The last line is JSON.
+from the commit to the acknowledgement of the log is taken. With --debezium the same is done to
+Debezium's engine, whose events end in a file. The last line is JSON.
 """
 
 from __future__ import annotations
