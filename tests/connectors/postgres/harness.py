@@ -29,6 +29,7 @@ from frazil.model import SystemClock
 NAME = "pg"
 IN_FLIGHT_MAX = 64
 SETTLE_S_MAX = 60
+LAST = 20
 
 
 def open_log(folder: Path) -> Log:
@@ -147,10 +148,16 @@ def count_of(log: Log, topic: str) -> int:
     return log.partition(topic, 0).durable_watermark if log.has_topic(topic) else 0
 
 
-def records_of(log: Log, topic: str) -> list[Record]:
+def last_records(log: Log, topic: str) -> list[Record]:
+    """Return the last few records of a topic."""
+    return records_of(log, topic, max(0, count_of(log, topic) - LAST))
+
+
+def records_of(log: Log, topic: str, start: int = 0) -> list[Record]:
+    """Return the records of a topic, from the batch on that has offset `start`."""
     if not log.has_topic(topic):
         return []
-    reader = log.reader(topic, 0)
+    reader = log.reader(topic, start)
     records: list[Record] = []
     while batches := reader.read():
         records += [record for batch in batches for record in batch.records()]

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from frazil.log import Log
-from tests.connectors.postgres.harness import events_of, open_log, opened_again
+from tests.connectors.postgres.harness import events_of, last_records, open_log, opened_again
 from tests.connectors.postgres.server import PostgresServer, postgres_server, unavailable
 from tests.torture.checker import Verdict
 from tests.torture.postgres.child import OPTIONS, next_epoch
@@ -90,13 +90,8 @@ class PostgresTorture:
         names = self.workload.tables()
 
         def is_done() -> bool:
-            return (
-                run.records > 0
-                and all(log.has_topic(f"public.{n}") for n in names)
-                and any(
-                    event["op"] in "cr" and event["after"]["id"] == -2
-                    for event in events_of(log, "public.plain")[-20:]
-                )
+            return all(log.has_topic(f"public.{name}") for name in names) and any(
+                record.key == b'{"id":-2}' for record in last_records(log, "public.plain")
             )
 
         run.run_until(is_done)
