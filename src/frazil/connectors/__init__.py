@@ -12,6 +12,7 @@
     process.py          the program of a connector's process
 
     files/              lines of files
+    http/               web servers
     postgres/           changes of a Postgres database
     runtime/            how a node runs connectors
     conformance/        checks that a connector keeps the contract

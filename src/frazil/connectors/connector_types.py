@@ -21,6 +21,7 @@ from frazil.errors import Malformed, Unknown
 GROUP = "frazil.connectors"
 BUILT_IN: Mapping[str, str] = {
     "files": "frazil.connectors.files:FILES",
+    "http": "frazil.connectors.http:HTTP",
     "postgres": "frazil.connectors.postgres.connector_type:POSTGRES",
 }
 """Name of a type -> module and name of its `ConnectorType`."""

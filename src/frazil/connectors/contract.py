@@ -149,6 +149,14 @@ class ConnectorType:
     options: type
     """A frozen dataclass: the options of statements, with types and defaults. Its `__post_init__`
     may raise `Malformed`."""
+    sink_options: type | None = None
+    """Options of CREATE SINK, if a type is both and they differ."""
     source: SourceFactory | None = None
     sink: SinkFactory | None = None
     connection: ConnectionUse = "none"
+
+    def options_for(self, role: Literal["source", "sink"]) -> type:
+        """Return the options of sources or of sinks."""
+        if role == "sink" and self.sink_options is not None:
+            return self.sink_options
+        return self.options

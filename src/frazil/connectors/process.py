@@ -101,7 +101,7 @@ def _connector_of(start: StartConnector) -> Source | Sink:
         batch_bytes_max=start.batch_bytes_max,
         clock=SystemClock(),
     )
-    return make(options_of(kind.options, start.options), context)
+    return make(options_of(kind.options_for(start.role), start.options), context)
 
 
 if __name__ == "__main__":

@@ -324,7 +324,7 @@ _LOAD = (
 _CONNECT = (
     _get("/api/v1/connectors", connectors.ConnectorsAnswer, connectors.list_connectors),
     _post(
-        "/api/v1/connectors/{role}/{connector}/restart",
+        "/api/v1/connectors/restart",
         ConnectorSummary,
         connectors.restart_connector,
         **_MISSING,

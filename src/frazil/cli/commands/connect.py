@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 def _act(node: Client, action: str, one: dict[str, Any]) -> None:
     role, name = one["role"], one["connector"]
     if action == "restart":
-        node.call("POST", f"/api/v1/connectors/{role}/{name}/restart")
+        node.call("POST", "/api/v1/connectors/restart", {"role": role, "connector": name})
     else:
         node.execute(f"{action.upper()} {role.upper()} {name}").fetchall()
 

@@ -108,7 +108,7 @@ def _check_type(options: argparse.Namespace, role: Role) -> None:
     if (kind.source if role == "source" else kind.sink) is None:
         raise Malformed(f"{options.type} has no {role}")
     try:
-        options_of(kind.options, {"no_such_option": 1})
+        options_of(kind.options_for(role), {"no_such_option": 1})
     except Malformed:
         return
     raise Malformed("an unknown option was not refused")

@@ -106,6 +106,36 @@ export interface Comparison {
   records_sampled_every: number;
 }
 
+export interface ConnectorRequest {
+  role: "sink" | "source";
+  connector: string;
+}
+
+export interface ConnectorSummary {
+  connector: string;
+  role: string;
+  type: string;
+  topic: string;
+  state: string;
+  why: string | null;
+  is_failing: boolean;
+  pid: number | null;
+  records: number;
+  size_bytes: number;
+  dead_letters: number;
+  streams: number | null;
+  lag_offsets: number | null;
+  idle_s: number | null;
+  starts: number;
+  failures: number;
+  last_error: string | null;
+  next_start_in_s: number | null;
+}
+
+export interface ConnectorsAnswer {
+  connectors: ConnectorSummary[];
+}
+
 export interface ConsumerGroupDetail {
   members: ConsumerGroupMember[];
   offsets: ConsumerGroupOffset[];
@@ -1141,6 +1171,7 @@ export interface Status {
   hot: HotStatus | null;
   lake: LakeStatus | null;
   pipes: PipeSummary[];
+  connectors: ConnectorSummary[];
   query: QueryStatus | null;
   subscribers: SubscriberStatus[];
   tables: KeyedTableStatus[];
