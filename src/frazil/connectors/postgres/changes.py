@@ -332,10 +332,8 @@ class ChangeAssembler:
                     "that may be a rename, and is not guessed. To take them for columns that were "
                     "dropped and added, create the source anew with RENAME='add'"
                 )
-            logger.info(
-                "columns of a table changed",
-                extra={"table": table.name, "added": ", ".join(added), "dropped": gone},
-            )
+            new = ", ".join(added) or "none"
+            logger.info("columns of %s: new are %s, gone are %d", table.name, new, gone)
         table.marks, table.is_checked = marks, True
 
     def _encoder(self, table: TableStream) -> EventEncoder:

@@ -115,7 +115,7 @@ def copy_tables(
                     stream=stream.name,
                 )
                 yield (stream if is_last else None), batch
-            logger.info("a table was copied", extra={"table": stream.name, "records": copied})
+            logger.info("copied %s: %d records", stream.name, copied)
 
 
 def _copying(position: PostgresPosition, copied: int) -> PostgresPosition:
@@ -162,10 +162,7 @@ def _batches(
         if clock.monotonic_ns() - told_ns > PROGRESS_NS:
             told_ns = clock.monotonic_ns()
             about = copy.table.rows_about
-            logger.info(
-                "copying a table",
-                extra={"table": copy.table.name, "rows": copied, "of_about": about},
-            )
+            logger.info("copying %s: %d rows of about %d", copy.table.name, copied, about)
     yield records or [encoder.truncate(moment, lsn)], True
 
 

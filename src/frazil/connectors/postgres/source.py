@@ -208,9 +208,7 @@ class PostgresSource:
             while (moment := connection.created(self._timeout_s)) is None:
                 yield ()
             names = ", ".join(copy.table.name for copy in copies)
-            logger.info(
-                "copying tables", extra={"tables": names, "lsn": lsn_text(moment.consistent_lsn)}
-            )
+            logger.info("copying %s as of %s", names, lsn_text(moment.consistent_lsn))
             for stream, batch in copy_tables(
                 catalog,
                 copies,
