@@ -106,6 +106,8 @@ class Workload:
                     connection.close()
                     connection = None
                     time.sleep(0.05)
+        if connection is not None:
+            connection.close()
 
     def _count(self, what: str) -> None:
         with self._lock:

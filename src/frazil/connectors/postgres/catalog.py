@@ -234,7 +234,7 @@ class Catalog:
             yield
         finally:
             if not self._connection.closed:
-                self._connection.execute("ROLLBACK")
+                self._execute("ROLLBACK")
 
     def holds_rows(self, table: PublishedTable) -> bool:
         """Keep a table from being rewritten until the snapshot ends. False if it was, since: a
