@@ -10,8 +10,12 @@ import pytest
 
 from tests.house.sources import PACKAGE, Source, report
 
-INNER_DOORS = {"frazil.model.arrow", "frazil.model.protobuf", "frazil.log.produce"}
-"""Folders with a door of their own: they need Arrow or numba, which the log does without."""
+INNER_DOORS = {
+    *("frazil.model.arrow", "frazil.model.protobuf", "frazil.log.produce"),
+    "frazil.connectors.runtime",
+}
+"""Folders with a door of their own: they need Arrow or numba, which the log, and the processes of
+connectors, do without."""
 
 
 def door_findings(source: Source, tenants: list[str]) -> list[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
+from frazil.log.compaction import RunOnWriter
 from frazil.log.dedup.source_positions import SourcePosition
 from frazil.log.topic import Topic
 from frazil.log.topics import TopicList, full_means_overloaded
-
-T = TypeVar("T")
 
 
 class CopiedSource(NamedTuple):
@@ -33,12 +32,6 @@ class SourceDirectory(Protocol):
 
     def forget_one(self, topic: str, source: str, *, partition: int = 0) -> bool:
         """Forget a source that has ended, durably. Returns whether it was known."""
-
-
-class RunOnWriter(Protocol):
-    """Runs work on the thread that owns the positions."""
-
-    def __call__(self, work: Callable[[], T]) -> T: ...
 
 
 class CopiedSources:

@@ -30,7 +30,7 @@ def test_a_healthy_node_is_ready(tmp_path: Path) -> None:
     """What is off or not started yet is no fault."""
     with open_rooms(tmp_path, has_lake=True) as rooms:
         checks = checks_of(rooms)
-        assert [each.state for each in checks] == ["ok"] * 7
+        assert [each.state for each in checks] == ["ok"] * 8
         assert is_ready(checks)
         assert readiness_text(checks).splitlines() == [
             "[+]node ok",
@@ -40,6 +40,7 @@ def test_a_healthy_node_is_ready(tmp_path: Path) -> None:
             "[+]tables ok: off (hot.enabled = false)",
             "[+]lake ok: Spark not started",
             "[+]query ok: off (hot.enabled = false)",
+            "[+]connectors ok",
             "readyz check passed",
         ]
         off = replace(rooms, tier=None, lake=None)

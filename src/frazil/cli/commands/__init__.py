@@ -7,6 +7,7 @@ status.py       show node status
 sql.py          query with SQL
 apply.py        make a node have the definitions of a folder
 upload.py       store a file in a stage
+connect.py      list sources and sinks, pause, resume or restart one
 tail.py         print records as they arrive
 trace.py        show a trace, or list the newest
 services.py     show request rate, error rate and latency of services

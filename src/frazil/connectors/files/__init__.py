@@ -3,7 +3,3 @@
 files_source.py  FILES: the type `files`, and its source
 local_files.py   FileFolder, LocalFile: the files of a folder, while others write them
 """
-
-from frazil.connectors.files.files_source import FILES
-
-__all__ = ["FILES"]

@@ -27,7 +27,7 @@ from frazil.connectors.contract import (
 )
 from frazil.connectors.files.local_files import (
     HEAD_BYTES,
-    FoundFile,
+    FolderFile,
     LocalFile,
     files_in,
     fingerprint,
@@ -152,7 +152,7 @@ class FilesSource:
         self._close_idle()
         return batches
 
-    def _next_of(self, tail: _Tail, found: FoundFile | None) -> SourceBatch | None:
+    def _next_of(self, tail: _Tail, found: FolderFile | None) -> SourceBatch | None:
         if found is None:
             return self._last_of(tail)
         tail.gone_ns, tail.gone_looks = None, 0

@@ -22,7 +22,7 @@ HEAD_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class FolderFile:
     """A regular file of the folder."""
 
     name: str
@@ -49,7 +49,7 @@ def folder_below(folder: str, roots: Sequence[str]) -> str:
     )
 
 
-def files_in(folder: str) -> list[FoundFile]:
+def files_in(folder: str) -> list[FolderFile]:
     """Return the regular files of a folder, by name."""
     found = []
     try:
@@ -61,7 +61,7 @@ def files_in(folder: str) -> list[FoundFile]:
                     continue
                 if stat.S_ISREG(status.st_mode):
                     found.append(
-                        FoundFile(entry.name, status.st_ino, status.st_size, status.st_mtime_ns)
+                        FolderFile(entry.name, status.st_ino, status.st_size, status.st_mtime_ns)
                     )
     except OSError as error:
         raise Unavailable(f"{folder} cannot be listed: {error}") from error
@@ -87,7 +87,7 @@ class LocalFile:
         self._descriptor = descriptor
 
     @classmethod
-    def open(cls, folder: str, file: FoundFile) -> LocalFile | None:
+    def open(cls, folder: str, file: FolderFile) -> LocalFile | None:
         """Open a file that was found; None if it is gone, or another one."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:

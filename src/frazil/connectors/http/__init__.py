@@ -5,7 +5,3 @@ http_source.py  HttpSource: polls a URL, by ETag or cursor
 http_sink.py    HttpSink: posts records in batches
 web_client.py   WebClient: requests to the server of a connection
 """
-
-from frazil.connectors.http.http_type import HTTP
-
-__all__ = ["HTTP"]

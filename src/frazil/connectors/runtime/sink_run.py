@@ -43,7 +43,7 @@ RETRY_NS = 500 * NS_PER_MS
 REASON_BYTES_MAX = 4096
 
 DROPPED = Counter(
-    "frazil.connectors.sink.dropped.offsets", "Offsets dropped before a sink read them."
+    "frazil.connectors.dropped.offsets", "Offsets that a full log dropped before a sink read them."
 )
 
 

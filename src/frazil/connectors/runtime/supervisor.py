@@ -57,13 +57,11 @@ LAG_NS = 250 * NS_PER_MS
 """How often the lag of a sink is computed."""
 INTERNAL = "internal error; see the log of the node"
 
-RECORDS = Counter("frazil.connectors.records", "Records of connectors, durable or delivered.")
-BYTES = Counter("frazil.connectors.bytes", "Bytes of those records, as the log stores them.")
-REFUSED = Counter(
-    "frazil.connectors.dead_letters", "Records of sinks that went to the dead letters."
-)
+RECORDS = Counter("frazil.connectors.records", "Records of sources and sinks.")
+BYTES = Counter("frazil.connectors.bytes", "Bytes of these records in the log.")
+REFUSED = Counter("frazil.connectors.dead_letters", "Records that a sink could not deliver.")
 STARTS = Counter("frazil.connectors.starts", "Processes of connectors started.")
-ENDS = Counter("frazil.connectors.failures", "Lives of connectors that ended by an error.")
+ENDS = Counter("frazil.connectors.failures", "Processes that ended by an error.")
 
 ConnectorWord = Literal["starting", "running", "paused", "backing off", "failed", "off"]
 

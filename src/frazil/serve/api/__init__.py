@@ -18,6 +18,7 @@ dashboards.py   dashboards of the web page
 views.py        saved views of the web page
 queries.py      saved queries
 lake_tables.py  Iceberg tables in detail
+connectors.py   sources and sinks
 stages.py       files of stages, their first rows, uploads
 loads.py        running loads, and how to cancel one
 lake_jobs.py    flush, maintenance, snapshots
