@@ -68,6 +68,7 @@ OWNERS: dict[str, set[str] | None] = {
     "sqlalchemy": {"lake"},
     "datafusion": {"lake", "query"},
     "promql_parser": {"languages"},
+    "psycopg": {"connectors"},
     "yaml": {"rules", "cli"},
     "pyarrow": None,
 }

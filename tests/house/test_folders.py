@@ -27,7 +27,7 @@ FOLDERS = {
     "frazil.languages": ["promql", "prometheus", "logql", "traceql"],
     "frazil.load": ["stages", "formats", "copy", "into_log", "external", "pipes"],
     "frazil.registry": ["stored", "formats"],
-    "frazil.connectors": ["files", "http", "runtime", "conformance"],
+    "frazil.connectors": ["files", "postgres", "http", "runtime", "conformance"],
     "frazil.rules": ["template", "files", "state", "store", "notify"],
     "frazil.serve": [
         *("status", "metrics", "saved", "http", "topics", "tables", "api", "mcp", "doors"),

@@ -11,6 +11,7 @@ lake/         an appender broken at every step: each row once, each snapshot a p
 tables/       keyed tables on a simulated disk: always the fold of a prefix of their log
 sql/          hostile SQL against a node that must go on acknowledging
 processes/    a node whose reader, fork server and query workers crash and hang under load
+postgres/     Postgres change capture: kills of source, node and Postgres under random transactions
 connectors/   sources and sinks whose processes, reader and node are killed
 removal/      a node killed while it removes expired and erased rows, down to the last byte
 node/         a whole node with Spark, killed and stopped at random under load; on a full disk

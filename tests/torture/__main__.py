@@ -34,6 +34,7 @@ from tests.torture.log import kill9, powercut, rot, sim, steps, syscall
 from tests.torture.log.mutants import MUTANTS, mutated
 from tests.torture.node import full_disk
 from tests.torture.node import run as node
+from tests.torture.postgres import run as postgres
 from tests.torture.processes import run as processes
 from tests.torture.registry import run as registry
 from tests.torture.removal import run as removal
@@ -269,6 +270,7 @@ KINDS: dict[str, tuple[Callable[[int, int], Report], int]] = {
     "keyed_copy": (keyed_copy.run, 100),
     "pipes": (pipes.run, 200),
     "log_files": (log_files.run, 200),
+    "postgres": (postgres.run, 50),
     "connect": (connectors.run, 200),
 }
 """Name -> (function to run, default number of cycles)."""

@@ -13,6 +13,7 @@
 
     files/              lines of files
     http/               web servers
+    postgres/           changes of a Postgres database
     runtime/            how a node runs connectors
     conformance/        checks that a connector keeps the contract
 

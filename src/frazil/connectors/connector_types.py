@@ -22,6 +22,7 @@ GROUP = "frazil.connectors"
 BUILT_IN: Mapping[str, str] = {
     "files": "frazil.connectors.files.files_source:FILES",
     "http": "frazil.connectors.http.http_type:HTTP",
+    "postgres": "frazil.connectors.postgres.connector_type:POSTGRES",
 }
 """Name of a type -> module and name of its `ConnectorType`."""
 

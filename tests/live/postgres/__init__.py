@@ -1,0 +1,1 @@
+"""Postgres change capture beside Debezium: `python -m tests.live.postgres.debezium`."""
