@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from frazil.connectors import ConnectorContext, KnownPosition, SourceBatch
@@ -24,7 +23,7 @@ from frazil.log import (
     SourceStep,
     append_of_records,
 )
-from frazil.model import SystemClock
+from frazil.model import SystemClock, SystemRand
 
 NAME = "pg"
 IN_FLIGHT_MAX = 64
@@ -33,7 +32,7 @@ LAST = 20
 
 
 def open_log(folder: Path) -> Log:
-    return Log.open(RealDisk(folder), clock=SystemClock(), rand=Random(1))
+    return Log.open(RealDisk(folder), clock=SystemClock(), rand=SystemRand())
 
 
 class SourceRun:
