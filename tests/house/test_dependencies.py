@@ -52,7 +52,7 @@ OWNERS: dict[str, set[str] | None] = {
     "re2": {"ingest", "kafka", "load", "query", "languages", "registry", "rules"},
     "llvmlite": {"model", "ingest", "query"},
     "numba": {"model", "ingest", "hot", "query", "languages"},
-    "numpy": {"model", "log", "ingest", "hot", "tables", "lake", "query", "languages"},
+    "numpy": {"model", "log", "ingest", "hot", "tables", "lake", "query", "languages", "load"},
     "opentelemetry": {"self_tracing", "ingest", "otlp_client", "otlp_files"},
     "shtab": {"cli"},
     "uvloop": {"cli", "reader"},

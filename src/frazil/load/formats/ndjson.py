@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -40,10 +41,10 @@ FRACTION = re.compile(
     rb"(?<=[:,\[\s])-?[0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)(?=[,}\]\s])"
 )
 LONG_FRACTION = re.compile(rb"\.[0-9]{9,}")
-EXPONENT = re.compile(rb"e[+-]?[0-9]|E[+-]?[0-9]")
 SMALL_MAX = 1e7
 """With at most seven digits before the point, only a long fraction makes a number inexact."""
 DIGITS = frozenset(b"0123456789")
+NEWLINE, RETURN, OPEN, CLOSE, ZERO, SMALL_E, CASE = b"\n\r{}0e\x20"
 AFTER_OBJECT = re.compile(rb"\}[ \t\r]*[nN]")
 """Arrow ends the process for a `null` that is not inside an object."""
 DEEP = b"[" * 64
@@ -114,10 +115,8 @@ def _found(column: pa.ChunkedArray | pa.Array) -> pa.DataType:
 def _arrow_rows(chunk: LineChunk, schema: pa.Schema | None) -> pa.Table | None:
     """Return the rows that Arrow finds, one per line; None if it may not be trusted with them."""
     data = chunk.data
-    count = data.count(b"\n")
-    begins = data.count(b"\n{") + data.startswith(b"{")
-    ends = data.count(b"}\n") + data.count(b"}\r\n")
-    if not count == begins == ends or DEEP in data or AFTER_OBJECT.search(data):
+    count = _line_count(data)
+    if not count or DEEP in data or AFTER_OBJECT.search(data):
         return None
     try:
         data.decode("utf-8")
@@ -135,6 +134,19 @@ def _arrow_rows(chunk: LineChunk, schema: pa.Schema | None) -> pa.Table | None:
     if rows.num_rows != count or any(_has_empty(kind) for kind in rows.schema.types):
         return None
     return rows
+
+
+def _line_count(data: bytes) -> int:
+    """Return the number of lines if each begins and ends as an object does, else 0."""
+    if len(data) < len(b"{}\n") or data[-1] != NEWLINE:
+        return 0
+    text = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(text == NEWLINE)
+    last = text[ends - 1]  # what is before a newline at the start is a newline, and refused
+    returns = ends[last == RETURN]
+    are_closed = np.count_nonzero(last == CLOSE) + np.count_nonzero(text[returns - 2] == CLOSE)
+    are_open = int(text[0] == OPEN) + np.count_nonzero(text[ends[:-1] + 1] == OPEN)
+    return len(ends) if are_closed == are_open == len(ends) else 0
 
 
 def _has_empty(kind: pa.DataType) -> bool:
@@ -157,9 +169,7 @@ def _has_exact_numbers(rows: pa.Table, data: bytes) -> bool:
 
 def _risky(data: bytes, largest: float) -> Iterator[bytes]:
     """Yield numbers that may lose digits as doubles. Strings may look like some."""
-    if largest >= SMALL_MAX or any(
-        data[found.start() - 1] in DIGITS for found in EXPONENT.finditer(data)
-    ):
+    if largest >= SMALL_MAX or _may_have_exponents(data):
         for token in FRACTION.findall(data):
             if len(token) > EXACT_CHARACTERS or b"e" in token or b"E" in token:
                 yield token
@@ -169,6 +179,13 @@ def _risky(data: bytes, largest: float) -> Iterator[bytes]:
         while data[begin - 1] in DIGITS:
             begin -= 1
         yield data[begin : found.end()]
+
+
+def _may_have_exponents(data: bytes) -> bool:
+    """Return whether an `e` follows a digit anywhere."""
+    text = np.frombuffer(data, np.uint8)
+    before = text[np.flatnonzero(text | CASE == SMALL_E) - 1]  # before the first: a newline
+    return bool((before - ZERO < len(DIGITS)).any())  # unsigned: what is below wraps
 
 
 def _largest(doubles: Iterable[pa.ChunkedArray | pa.Array]) -> float | None:
