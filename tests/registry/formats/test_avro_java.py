@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyspark
 import pytest
+from py4j import java_gateway
 from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, get_return_value
 
 from frazil.errors import Malformed
 from frazil.registry.formats.parse import parse, unreadable
@@ -86,7 +88,9 @@ class JavaAvro:
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[JavaAvro]:
-    with JavaAvro() as opened:
+    """PySpark, once it has run in this process, takes all errors of py4j for those of its JVM."""
+    plain = mock.patch.object(java_gateway, "get_return_value", get_return_value)
+    with plain, JavaAvro() as opened:
         yield opened
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frazil.cli.connection import add_where, connected
 from frazil.cli.options import add_json
 from frazil.cli.terminal.table import Row, headings_of, print_facts
-from frazil.client import Client
 from frazil.errors import Malformed
+
+if TYPE_CHECKING:
+    from frazil.client import Client
 
 HELP = "List sources and sinks, pause, resume or restart one"
 HEADINGS = headings_of(

@@ -54,7 +54,7 @@ START_NS = 60_000 * NS_PER_MS
 """How long a process may take until it is heard of for the first time; imports take time."""
 CLOSE_S = 10.0
 LAG_NS = 250 * NS_PER_MS
-"""How often the lag of a sink is computed."""
+"""How often the lag of a busy sink is computed."""
 INTERNAL = "internal error; see the log of the node"
 
 RECORDS = Counter("frazil.connectors.records", "Records of sources and sinks.")
@@ -442,7 +442,7 @@ class ConnectorSupervisor:
         if self._status.word == "running" and not is_stopping:
             while (delivery := run.next()) is not None:
                 process.send(delivery)
-        if self._clock.monotonic_ns() - self._lag_ns > LAG_NS:
+        if run.is_idle or self._clock.monotonic_ns() - self._lag_ns > LAG_NS:
             self._lag_ns = self._clock.monotonic_ns()
             self._note(lag_offsets=run.lag_offsets)
 

@@ -42,8 +42,7 @@ async def list_connectors(handler: Handler, _: NoParams, __: ApiRequest) -> Resp
 
 
 async def restart_connector(handler: Handler, params: ConnectorRequest, _: ApiRequest) -> Response:
-    """End the process of a connector and start another one, without a pause. Does nothing to one
-    that is paused or has failed: send RESUME."""
+    """End the process of a connector and start another one at once; RESUME is for paused ones."""
 
     def restart() -> ConnectorSummary:
         connectors = _connectors_of(handler)
