@@ -21,6 +21,7 @@
     tables.py     TablesConfig: keyed tables
     retention.py  RetentionRule: how long rows are kept
     stages.py     StagesConfig: where stages may be
+    connections.py  options of the connections that statements name
     connectors.py  ConnectorsConfig: limits of connectors
 
 `frazil.config` loads them from flags, environment and file. A process of a node imports only the
@@ -28,6 +29,7 @@ rooms it runs, but checks the settings of all.
 """
 
 from frazil.settings.client_telemetry import ClientTelemetryConfig
+from frazil.settings.connections import connection_options
 from frazil.settings.connectors import ConnectorsConfig
 from frazil.settings.external import ExternalConfig
 from frazil.settings.flight import FlightConfig
@@ -75,6 +77,7 @@ __all__ = [
     "TopicConfig",
     "TransactionsConfig",
     "check_url",
+    "connection_options",
     "is_loopback",
     "promotions_of",
     "retention_rules",

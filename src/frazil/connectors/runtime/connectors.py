@@ -37,7 +37,7 @@ from frazil.disk import Disk
 from frazil.errors import FrazilError, Malformed, TooLarge, Unavailable, Unknown
 from frazil.log import check_name
 from frazil.model import NS_PER_MS, Clock, MiB
-from frazil.settings import ConnectorsConfig
+from frazil.settings import ConnectorsConfig, connection_options
 
 CHECK_S = 20.0
 """How long the process of a new connector may take to check its options."""
@@ -350,19 +350,3 @@ def open_connectors(
     connectors = Connectors(executor, around, is_running=is_running)
     connectors.register()
     return connectors
-
-
-def connection_options(name: str, connections: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a connection: entries `name.option`. `Unknown` if there are none."""
-    if not name:
-        return {}
-    prefix = f"{name}."
-    options = {
-        key.removeprefix(prefix).lower(): value
-        for key, value in connections.items()
-        if key.startswith(prefix)
-    }
-    if not options:
-        known = ", ".join(sorted({key.partition(".")[0] for key in connections})) or "none"
-        raise Unknown(f"there is no connection {name} in [connections]; there are: {known}")
-    return options

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import IO, Protocol
 
 from frazil.definitions import CreateStage, FileFormat
-from frazil.errors import Malformed, TooLarge, Unknown
+from frazil.errors import Malformed, TooLarge
 from frazil.load.stages.location import (
     HTTP,
     LOCAL,
@@ -17,7 +17,7 @@ from frazil.load.stages.location import (
     root_of,
 )
 from frazil.load.stages.staged_file import StagedFile
-from frazil.settings import StagesConfig
+from frazil.settings import StagesConfig, connection_options
 
 
 class FileSource(Protocol):
@@ -83,25 +83,9 @@ def open_stage(
         name=definition.name,
         root=root,
         location=location,
-        options=connection_of(definition.connection, connections),
+        options=connection_options(definition.connection, connections),
         file_format=definition.file_format,
     )
-
-
-def connection_of(name: str, connections: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a connection: entries `name.option`."""
-    if not name:
-        return {}
-    prefix = f"{name}."
-    options = {
-        key.removeprefix(prefix).lower(): value
-        for key, value in connections.items()
-        if key.startswith(prefix)
-    }
-    if not options:
-        known = ", ".join(sorted({key.partition(".")[0] for key in connections})) or "none"
-        raise Unknown(f"there is no connection {name} in [connections]; there are: {known}")
-    return options
 
 
 def staged_files(
