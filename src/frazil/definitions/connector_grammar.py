@@ -8,6 +8,8 @@ Which options there are, and of which type, is known to the connector alone.
 
 from __future__ import annotations
 
+from typing import Any
+
 from frazil.definitions.options import in_parentheses
 from frazil.definitions.statements import ConnectorOption, CreateSink, CreateSource
 from frazil.definitions.token_reader import TokenReader
@@ -18,38 +20,28 @@ OPTIONS_MAX = 100
 
 def take_create_source(reader: TokenReader, or_replace: bool) -> CreateSource:
     """Read `name TYPE type [CONNECTION=name] [NAME=value …] INTO TOPIC 'x'`."""
-    name = reader.take_name("a source")
-    reader.take_words("type")
-    kind = reader.take_name("a connector type")
-    connection, options = _options(reader, "into")
-    reader.take_words("into", "topic")
-    topic = reader.take_string("a topic in single quotes")
-    return CreateSource(
-        name=name,
-        or_replace=or_replace,
-        type=kind,
-        topic=topic,
-        connection=connection,
-        options=options,
-    )
+    return CreateSource(or_replace=or_replace, **_connector(reader, "a source", "into"))
 
 
 def take_create_sink(reader: TokenReader, or_replace: bool) -> CreateSink:
     """Read `name TYPE type [CONNECTION=name] [NAME=value …] FROM TOPIC 'x'`."""
-    name = reader.take_name("a sink")
+    return CreateSink(or_replace=or_replace, **_connector(reader, "a sink", "from"))
+
+
+def _connector(reader: TokenReader, what: str, before_topic: str) -> dict[str, Any]:
+    name = reader.take_name(what)
     reader.take_words("type")
     kind = reader.take_name("a connector type")
-    connection, options = _options(reader, "from")
-    reader.take_words("from", "topic")
+    connection, options = _options(reader, before_topic)
+    reader.take_words(before_topic, "topic")
     topic = reader.take_string("a topic in single quotes")
-    return CreateSink(
-        name=name,
-        or_replace=or_replace,
-        type=kind,
-        topic=topic,
-        connection=connection,
-        options=options,
-    )
+    return {
+        "name": name,
+        "type": kind,
+        "topic": topic,
+        "connection": connection,
+        "options": options,
+    }
 
 
 def _options(reader: TokenReader, end: str) -> tuple[str, tuple[tuple[str, ConnectorOption], ...]]:
